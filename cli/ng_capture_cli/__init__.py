@@ -1,0 +1,1 @@
+"""The terminal: parses, calls the library, renders."""

@@ -1,0 +1,36 @@
+"""The commands and their names."""
+
+from typing import Annotated
+
+import typer
+
+from ng_capture import __version__
+from ng_capture_cli import reason, verify
+
+app = typer.Typer(
+    name="ng-capture",
+    help="Turn capture files of LLM-agent rollouts into training data that can be trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"auto_envvar_prefix": "NG_CAPTURE", "help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ng-capture {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[  # noqa: ARG001  (its callback does the work)
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Turn capture files of LLM-agent rollouts into training data that can be trusted."""
+
+
+app.command("verify")(verify.command)
+app.command("reason")(reason.command)

@@ -1,0 +1,70 @@
+"""Exit codes (design.md, Command line) and how a run ends."""
+
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from ng_capture.errors import SurroundingsError, UsageError
+from ng_capture_cli.terminal import tell, tell_error
+
+DONE = 0
+FINDINGS = 1
+WRONG_USE = 2
+SURROUNDINGS = 3
+BUG = 70
+_SIGNALLED = 128
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived: unwind like an interrupt, so that temporary files go."""
+
+
+def run(command: Callable[[], int]) -> int:
+    """The exit code of a command: every failure is one line, never a traceback for bad input."""
+    signal.signal(signal.SIGTERM, _raise_terminated)
+    try:
+        code = command()
+        sys.stdout.flush()
+        return code
+    except UsageError as error:
+        tell_error(error.message, error.hint)
+        return WRONG_USE
+    except SurroundingsError as error:
+        tell_error(error.message, error.hint)
+        return SURROUNDINGS
+    except BrokenPipeError:
+        # the reader has seen enough; what Python would flush at exit must not fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except KeyboardInterrupt:
+        tell("ng-capture: interrupted, nothing half written")
+        return _SIGNALLED + signal.SIGINT
+    except Terminated:
+        tell("ng-capture: terminated, nothing half written")
+        return _SIGNALLED + signal.SIGTERM
+    except OSError as error:
+        tell_error(f"{error.filename or 'output'}: {error.strerror or error}")
+        return SURROUNDINGS
+    except Exception:
+        traceback.print_exc()
+        tell_error("this is a bug of ng-capture", "please report it with the lines above")
+        return BUG
+
+
+@contextlib.contextmanager
+def unbroken() -> Iterator[None]:
+    """Keep SIGINT and SIGTERM away from a step that must not be cut."""
+    masked = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, masked)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _raise_terminated(signum: int, frame: FrameType | None) -> None:
+    raise Terminated

@@ -1,0 +1,64 @@
+"""Options that several commands share."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ng_capture.errors import UsageError
+from ng_capture.files.listing import Listing, Selection, list_rollouts
+from ng_capture.verdicts.policies import Policy
+
+
+class Color(StrEnum):
+    """When to color the output."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+Paths = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="PATH...", help="Capture directories, or files of single rollouts.", show_default=False),
+]
+FilesFrom = Annotated[
+    Path | None, typer.Option("--files-from", metavar="FILE", help="Read more paths from FILE, one a line.")
+]
+Include = Annotated[
+    list[str] | None, typer.Option("--include", metavar="ID", help="Only rollouts whose id matches (wildcards * ? []).")
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option("--exclude", metavar="ID", help="Not the rollouts whose id matches.")
+]
+Rollouts = Annotated[
+    str | None, typer.Option("--rollouts", metavar="FILE", help="Finished rows (JSONL) that say what was scored.")
+]
+ThePolicy = Annotated[Policy, typer.Option("--policy", help="Which chains are delivered.")]
+PolicyModel = Annotated[
+    str | None,
+    typer.Option("--policy-model", metavar="NAME", help="The model that is trained; other models' calls are left out."),
+]
+InferLinks = Annotated[
+    bool, typer.Option("--infer-links", help="Find parents by token ids where no record of a rollout has links.")
+]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes; never changes a byte of the output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no hints.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also print what is only noted (severity info).")]
+TheColor = Annotated[Color, typer.Option("--color", help="When to color.")]
+
+
+def find_rollouts(
+    paths: list[str] | None, files_from: Path | None, include: list[str] | None, exclude: list[str] | None
+) -> Listing:
+    """The rollouts that a command line names; raises UsageError where it names no path, or one that is not there."""
+    named = list(paths or [])
+    if files_from is not None:
+        try:
+            named += [line for line in files_from.read_text("utf-8").splitlines() if line.strip()]
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{files_from}: cannot be read as a list of paths: {error}") from error
+    if not named:
+        raise UsageError("no path given", hint="ng-capture verify <capture directory>")
+    return list_rollouts(named, Selection(tuple(include or ()), tuple(exclude or ())))

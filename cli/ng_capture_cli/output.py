@@ -1,0 +1,26 @@
+"""Where a command's data goes: standard output, or a file that appears whole."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from ng_capture.files.writing import AtomicFile
+
+
+class Sink(Protocol):
+    """Takes bytes in order."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+@contextlib.contextmanager
+def open_sink(output: str) -> Iterator[Sink]:
+    """`-` is standard output; any other name a file that is replaced when all of it is written."""
+    if output == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with AtomicFile(Path(output)) as file:
+        yield file

@@ -1,0 +1,138 @@
+"""`ng-capture verify`: judge every rollout; one line per finding."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from ng_capture.outputs.report import REPORT_SCHEMA, RolloutReport, Summary, Tally
+from ng_capture.outputs.rows_file import RowsFile
+from ng_capture.outputs.verify import Unread, verify
+from ng_capture.verdicts.findings import Finding
+from ng_capture.verdicts.judge import Judging
+from ng_capture.verdicts.policies import Policy
+from ng_capture_cli import exits, options
+from ng_capture_cli.output import Sink, open_sink
+from ng_capture_cli.terminal import BOLD_RED, DIM, Colors, safe, tell, tell_error
+
+
+class Format(StrEnum):
+    """How to print."""
+
+    TEXT = "text"
+    JSONL = "jsonl"
+    JSON = "json"
+
+
+def command(
+    paths: options.Paths = None,
+    rollouts: options.Rollouts = None,
+    policy: options.ThePolicy = Policy.TERMINAL,
+    policy_model: options.PolicyModel = None,
+    infer_links: options.InferLinks = False,
+    form: Annotated[Format, typer.Option("--format", "-f", help="Text, one object a rollout, or one document.")] = (
+        Format.TEXT
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write there instead.")] = "-",
+    files_from: options.FilesFrom = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
+    jobs: options.Jobs = 1,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    color: options.TheColor = options.Color.AUTO,
+) -> int:
+    """Judge every rollout: which may a trainer trust, and why not the others.
+
+    Prints one line per finding and writes nothing anywhere. Exit code 1 if some rollout is masked.
+    """
+    listing = options.find_rollouts(paths, files_from, include, exclude)
+    rows = RowsFile(rollouts) if rollouts is not None else None
+    tally, unread = Tally(), list[Unread]()
+    results = verify(listing, rows, Judging(policy, policy_model, infer_links), jobs)
+    reports = tally.watch(_readable(results, unread))
+    form = Format.JSON if as_json else form
+    with open_sink(output) as sink:
+        if form is Format.TEXT:
+            colors = Colors(color, terminal=output == "-" and sys.stdout.isatty())
+            _print_findings(reports, sink, verbose, colors)
+        elif form is Format.JSONL:
+            for report in reports:
+                sink.write(msgspec.json.encode(report) + b"\n")
+        else:
+            _print_document(reports, tally, sink)
+    summary = tally.summary()
+    faulty = _tell_rows(rows, listing.ids, quiet)
+    for failure in unread:
+        tell_error(failure.message)
+    if not quiet:
+        _tell_summary(summary, paths, tally.first_masked)
+    if unread:
+        return exits.SURROUNDINGS
+    return exits.FINDINGS if summary.masked or faulty or not summary.rollouts else exits.DONE
+
+
+def _readable(results: Iterable[RolloutReport | Unread], unread: list[Unread]) -> Iterator[RolloutReport]:
+    for result in results:
+        if isinstance(result, Unread):
+            unread.append(result)
+        else:
+            yield result
+
+
+def _print_findings(reports: Iterable[RolloutReport], sink: Sink, verbose: bool, colors: Colors) -> None:
+    for report in reports:
+        for finding in report.findings:
+            if verbose or finding.severity != "info":
+                sink.write(_line(report.rollout_id, finding, colors).encode() + b"\n")
+
+
+def _line(rollout_id: str, finding: Finding, colors: Colors) -> str:
+    place = safe(rollout_id if finding.file is None else finding.file)
+    if finding.line is not None:
+        place += f":{finding.line}"
+    reason = colors.paint(finding.reason, BOLD_RED if finding.severity == "error" else DIM)
+    return f"{place}: {reason}: {safe(finding.message)}"
+
+
+def _print_document(reports: Iterable[RolloutReport], tally: Tally, sink: Sink) -> None:
+    """One JSON document, written as the reports come: the summary stands last."""
+    sink.write(b'{"schema":%b,"rollouts":[' % msgspec.json.encode(REPORT_SCHEMA))
+    for number, report in enumerate(reports):
+        sink.write((b",\n" if number else b"\n") + msgspec.json.encode(report))
+    sink.write(b'\n],"summary":%b}\n' % msgspec.json.encode(tally.summary()))
+
+
+def _tell_rows(rows: RowsFile | None, captured: Iterable[str], quiet: bool) -> bool:
+    """Name what is wrong between rows and captures; True if some line is broken or belongs to no rollout."""
+    if rows is None:
+        return False
+    for fault in rows.faults:
+        tell_error(f"{rows.path}:{fault.line}: {fault.message}")
+    have = set(captured)
+    without_row = sorted(rollout_id for rollout_id in have if rollout_id not in rows)
+    without_capture = sorted(rollout_id for rollout_id in rows.rollout_ids if rollout_id not in have)
+    for ids, lack in ((without_row, "captures without a row"), (without_capture, "rows without a capture")):
+        if ids and not quiet:
+            more = f" and {len(ids) - 5} more" if len(ids) > 5 else ""
+            tell(f"{len(ids)} {lack}: {', '.join(ids[:5])}{more}")
+    return bool(rows.faults)
+
+
+def _tell_summary(summary: Summary, paths: list[str] | None, first_masked: str | None) -> None:
+    if not summary.rollouts:
+        tell("no rollout found")
+        return
+    retired = f", {summary.retired:,} retired" if summary.retired else ""
+    tell(
+        f"{summary.rollouts:,} rollouts, {summary.calls:,} calls: "
+        f"{summary.trainable:,} trainable, {summary.masked:,} masked{retired}."
+    )
+    if summary.reasons:
+        tell("why masked: " + ", ".join(f"{reason} {count:,}" for reason, count in summary.reasons.items()))
+        tell(f"hint: ng-capture reason {next(iter(summary.reasons))}")

@@ -1,0 +1,1 @@
+"""How calls extend one another: duplicates, deltas, parents, retries, terminal, chains. Pure."""

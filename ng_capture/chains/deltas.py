@@ -1,0 +1,47 @@
+"""Put delta prompts together from their parents' sequences (capture-files.md 2.4 and 4, step 2)."""
+
+import msgspec
+
+from ng_capture.chains.calls import Call, Calls, digest_fault
+from ng_capture.chains.cycles import calls_in_cycles
+from ng_capture.records.defects import Defect
+from ng_capture.records.ids import BadTokenId, read_ids
+from ng_capture.records.token_entry import bad_prompt_id
+
+
+def materialize(calls: Calls) -> dict[str, Call]:
+    """The calls with every delta's sequence, or with the fault that keeps it from having one.
+
+    A delta whose sequence has another digest than the record says is left without one (case B40).
+    """
+    done = {call_id: call for call_id, call in calls.items() if not call.fields.prompt_is_delta}
+    circular = calls_in_cycles({call_id: call.fields.parent_call_id for call_id, call in calls.items()})
+    for call_id in calls:
+        path: dict[str, None] = {}
+        here: str | None = call_id
+        while here is not None and here in calls and here not in done and here not in path:
+            path[here] = None
+            here = calls[here].fields.parent_call_id
+        for delta in reversed(path):
+            done[delta] = _materialized(calls[delta], done.get(calls[delta].fields.parent_call_id or ""), circular)
+    return {call_id: done[call_id] for call_id in calls}
+
+
+def _materialized(call: Call, parent: Call | None, circular: frozenset[str]) -> Call:
+    named = call.fields.parent_call_id
+    if call.id in circular:
+        return call.with_fault(Defect(reason="parent_cycle", parent=named))
+    if parent is None or parent.full is None:
+        detail = "that has no record" if parent is None else "that cannot be put together itself"
+        return call.with_fault(Defect(reason="delta_unresolvable", parent=named, detail=detail))
+    if any(fault.reason == "bad_token_id" for fault in call.faults):
+        return call
+    try:
+        prompt = parent.full.extended(read_ids(call.entry.prompt_text))
+    except BadTokenId as error:
+        return call.with_fault(bad_prompt_id(error.position, error.found))
+    full = prompt.extended(call.entry.generation)
+    fault = digest_fault(call.fields, full)
+    if fault is not None:
+        return call.with_fault(fault)
+    return msgspec.structs.replace(call, prompt=prompt, full=full)

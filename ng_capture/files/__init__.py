@@ -1,0 +1,1 @@
+"""Names, bytes and locks of capture files; knows no JSON meaning."""

@@ -1,0 +1,78 @@
+"""What the files of one rollout are called (capture-files.md 1 and 1.8)."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import product
+
+ROLLOUT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+class FileKind(StrEnum):
+    """Kind of a rollout's file; the value is what follows `<rollout id>.` in its name."""
+
+    TOKENS = "tokens.jsonl"
+    STATE = "tokens.state.json"
+    INTENTS = "tokens.intents"
+    INCOMPLETE = "tokens.incomplete"
+    CAPTURE = "capture.jsonl"
+    CAPTURE_INCOMPLETE = "capture.incomplete"
+
+
+class Compression(StrEnum):
+    """How a file is compressed; the value is the end of its name."""
+
+    NONE = ""
+    GZIP = ".gz"
+    ZSTD = ".zst"
+
+
+LOCK_NAME = "tokens.lock"
+_COMPRESSED_KINDS = (FileKind.TOKENS, FileKind.CAPTURE)
+ENDINGS = tuple(
+    (kind, compression)
+    for kind, compression in product(FileKind, Compression)
+    if compression is Compression.NONE or kind in _COMPRESSED_KINDS
+)
+_TEXTS = tuple((f".{kind}{compression}", kind, compression) for kind, compression in ENDINGS)
+_LAST_PARTS = tuple({text.rsplit(".", 1)[1] for text, _, _ in _TEXTS})
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureName:
+    """A file name taken apart: rollout id, kind, compression."""
+
+    rollout_id: str
+    kind: FileKind
+    compression: Compression
+
+    def __str__(self) -> str:
+        return f"{self.rollout_id}.{self.kind}{self.compression}"
+
+
+def parse_name(name: str) -> CaptureName | None:
+    """The parts of a capture file's name, or None for any other name."""
+    if not name.endswith(_LAST_PARTS):
+        return None
+    for text, kind, compression in _TEXTS:
+        if name.endswith(text):
+            return CaptureName(name[: -len(text)], kind, compression)
+    return None
+
+
+def names_of(rollout_id: str) -> list[CaptureName]:
+    """Every name that a file of this rollout can have."""
+    return [CaptureName(rollout_id, kind, compression) for kind, compression in ENDINGS]
+
+
+def is_rollout_id(text: str) -> bool:
+    """True if the text may become a file name (capture-files.md 1.8, the correlation rule)."""
+    return ROLLOUT_ID.fullmatch(text) is not None
+
+
+def natural_key(rollout_id: str) -> tuple[list[str | int], str]:
+    """Sort key under which `2-0` comes before `10-0`; equal numbers fall back to the text."""
+    parts: list[str | int] = list(_DIGITS.split(rollout_id))
+    parts[1::2] = [int(digits) for digits in parts[1::2]]
+    return parts, rollout_id

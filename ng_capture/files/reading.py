@@ -1,0 +1,169 @@
+"""Reading capture files: no lock, nothing written, never past the size a file had when it was opened.
+
+Lines come with their number and their byte offset in the uncompressed stream.
+"""
+
+import gzip
+import hashlib
+import io
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import zstandard
+
+from ng_capture.errors import SurroundingsError
+from ng_capture.files.names import Compression
+
+_BUFFER = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line without its line break; `terminated` tells whether the break was there."""
+
+    number: int
+    offset: int
+    data: bytes
+    terminated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFault:
+    """A compressed stream that ends too early (`truncated`) or cannot be decompressed, after `offset` bytes of text."""
+
+    number: int
+    offset: int
+    truncated: bool
+
+
+class CaptureFile:
+    """One open file, bounded by the size it had when it was opened; raises SurroundingsError if it cannot be read."""
+
+    def __init__(self, path: str, compression: Compression = Compression.NONE, *, hashed: bool = False) -> None:
+        self._compression = compression
+        try:
+            # not blocking: a pipe that bears a capture's name must not hang the run
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+            self._raw = _Bounded(descriptor, hashed)
+        except OSError as error:
+            raise SurroundingsError(f"{path}: cannot be read: {error.strerror}") from error
+        self.size = self._raw.size
+        self.fault: StreamFault | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._raw.release()
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the bytes as they lie on disk; what was not read yet is read for it."""
+        while self._raw.read(_BUFFER):
+            pass
+        return self._raw.hash.hexdigest()
+
+    def read(self) -> bytes:
+        """All bytes: for the small files beside the records."""
+        return self._raw.readall()
+
+    def lines(self) -> Iterator[Line]:
+        """Every line; a fault of the compressed stream ends them and is kept in `fault`."""
+        number, offset = 0, 0
+        with self._text() as text:
+            while True:
+                try:
+                    data = text.readline()
+                except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+                    self.fault = StreamFault(number + 1, offset, isinstance(error, EOFError))
+                    return
+                if not data:
+                    return
+                number += 1
+                terminated = data.endswith(b"\n")
+                yield Line(number, offset, data[:-1] if terminated else data, terminated)
+                offset += len(data)
+
+    def _text(self) -> "_ReadsLines":
+        if self._compression is Compression.GZIP:
+            return io.BufferedReader(gzip.GzipFile(fileobj=self._raw), _BUFFER)  # type: ignore[arg-type]
+        if self._compression is Compression.ZSTD:
+            return io.BufferedReader(_ZstdReader(self._raw), _BUFFER)
+        return io.BufferedReader(self._raw, _BUFFER)
+
+
+class _ReadsLines(Protocol):
+    def readline(self) -> bytes: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
+class _Bounded(io.RawIOBase):
+    """A regular file up to its size at opening, hashed as it is read."""
+
+    def __init__(self, descriptor: int, hashed: bool) -> None:
+        self._file = io.FileIO(descriptor, "rb")
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            self._file.close()
+            raise OSError(0, "not a regular file")
+        self.size = self._left = status.st_size
+        self._hashed = hashed
+        self.hash = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        window = memoryview(buffer)[: self._left]
+        count = self._file.readinto(window) or 0
+        self._left -= count
+        if self._hashed:
+            self.hash.update(window[:count])
+        return count
+
+    def close(self) -> None:
+        # the readers above close what they wrap; the file itself is closed by its owner, after the digest
+        pass
+
+    def release(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _ZstdReader(io.RawIOBase):
+    """Frames one behind the other; EOFError where the last one is cut (the library's own reader says nothing)."""
+
+    def __init__(self, source: io.RawIOBase) -> None:
+        self._source = source
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._inside = False
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._ready:
+            if not self._fill():
+                return 0
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+    def _fill(self) -> bool:
+        data = (self._frame.unused_data if self._frame.eof else b"") or self._source.read(_BUFFER) or b""
+        if not data:
+            if self._inside:
+                raise EOFError("the last frame is cut")
+            return False
+        if self._frame.eof:
+            self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._ready = self._frame.decompress(data)
+        self._inside = not self._frame.eof
+        return True

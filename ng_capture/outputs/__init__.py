@@ -1,0 +1,1 @@
+"""What is written: reports, rebuilt responses, training rows, receipts."""

@@ -1,0 +1,65 @@
+"""Judge rollouts and report on each (design.md: `verify` writes nothing anywhere)."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ng_capture.errors import SurroundingsError
+from ng_capture.files.listing import Listing, RolloutFiles
+from ng_capture.files.names import natural_key
+from ng_capture.outputs.report import RolloutReport, report_on
+from ng_capture.outputs.rows_file import RowsFile, decoded
+from ng_capture.outputs.work import in_order
+from ng_capture.records.rollout_row import NO_EVIDENCE
+from ng_capture.records.snapshot import Snapshot
+from ng_capture.store.snapshot import read_snapshot
+from ng_capture.verdicts.judge import Judgement, Judging, judge
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """A rollout whose files could not be read: the machine's failure, not the capture's."""
+
+    rollout_id: str
+    message: str
+
+
+class VerifyTask(msgspec.Struct, frozen=True, eq=False):
+    """One rollout to judge: its files (None where it has only a row), its row, how to judge."""
+
+    rollout_id: str
+    files: RolloutFiles | None
+    row: bytes | None
+    judging: Judging
+
+
+def verify(
+    listing: Listing, rows: RowsFile | None, judging: Judging, jobs: int = 1
+) -> Iterator[RolloutReport | Unread]:
+    """A report on every rollout that has files or a row, in natural order of their ids."""
+    return in_order(verify_rollout, _tasks(listing, rows, judging), jobs)
+
+
+def verify_rollout(task: VerifyTask) -> RolloutReport | Unread:
+    """The report on one rollout; one that cannot be read never stops the rest."""
+    try:
+        return report_on(judge_task(task))
+    except SurroundingsError as error:
+        return Unread(task.rollout_id, error.message)
+
+
+def judge_task(task: VerifyTask, *, hashed: bool = False) -> Judgement:
+    """Read and judge one rollout; raises SurroundingsError."""
+    snapshot = Snapshot(rollout_id=task.rollout_id)
+    if task.files is not None:
+        snapshot = read_snapshot(task.files, hashed=hashed)
+    row = decoded(task.row)
+    return judge(snapshot, row.evidence if row is not None else NO_EVIDENCE, task.judging)
+
+
+def _tasks(listing: Listing, rows: RowsFile | None, judging: Judging) -> Iterator[VerifyTask]:
+    ids = list(listing.ids)
+    if rows is not None:
+        ids += [rollout_id for rollout_id in rows.rollout_ids if rollout_id not in listing]
+    for rollout_id in sorted(ids, key=natural_key):
+        files = listing.get(rollout_id) if rollout_id in listing else None
+        yield VerifyTask(rollout_id, files, rows.find(rollout_id) if rows is not None else None, judging)

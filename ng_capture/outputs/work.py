@@ -1,0 +1,35 @@
+"""One rollout at a time, here or in several processes, with the results in the order of the tasks."""
+
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_AHEAD = 4
+
+
+def in_order(function: Callable[[Task], Result], tasks: Iterable[Task], jobs: int) -> Iterator[Result]:
+    """`function` of every task, in order; with `jobs` above 1 in that many processes, a few tasks ahead.
+
+    `function` must be importable by name, tasks and results picklable. What it raises is raised here.
+    """
+    if jobs <= 1:
+        yield from map(function, tasks)
+        return
+    # spawn: a fork copies locks that threads of a library hold, and then waits for them for ever
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for task in tasks:
+                waiting.append(pool.submit(function, task))
+                if len(waiting) >= jobs * _AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -1,0 +1,1 @@
+"""Bytes -> frozen, versioned records, or a defect. Pure: no I/O, no clock, no globals."""

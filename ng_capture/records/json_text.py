@@ -1,0 +1,57 @@
+"""Strict JSON for lines and small files: one value, no NaN, UTF-8; an escaped lone surrogate is let through and told."""
+
+import json
+import re
+from typing import NamedTuple, NoReturn
+
+import orjson
+
+BOM = b"\xef\xbb\xbf"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Decoded(NamedTuple):
+    """A JSON value; `lone_surrogate` tells that one of its texts holds half of a surrogate pair."""
+
+    value: object
+    lone_surrogate: bool
+
+
+def decode_json(data: bytes) -> Decoded:
+    """The one JSON value that the bytes hold; raises ValueError.
+
+    orjson decides; what it refuses is read again by the standard library, which takes lone surrogates and numbers of
+    any size (ingest.md 0, fact 5).
+    """
+    try:
+        return Decoded(orjson.loads(data), False)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        text = data.decode("utf-8")
+        if text.startswith("\ufeff"):
+            raise ValueError("a byte order mark")
+        return Decoded(json.loads(text, parse_constant=_refuse), _has_surrogate(data))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def encode_json(value: object) -> bytes:
+    """Compact JSON; lone surrogates are written escaped."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+
+def decode_exact(data: bytes) -> object:
+    """The value with integers of any size kept exactly; the bytes are known to be JSON."""
+    return json.loads(data)
+
+
+def _has_surrogate(data: bytes) -> bool:
+    return rb"\ud" in data.lower() and _SURROGATE.search(json.dumps(json.loads(data), ensure_ascii=False)) is not None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")

@@ -1,0 +1,1 @@
+"""Gym's protocol on disk: read a snapshot, freeze (seal) a rollout."""

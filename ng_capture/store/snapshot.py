@@ -1,0 +1,164 @@
+"""Read the files of one rollout into a snapshot; bad bytes become defects, the good lines around them stay."""
+
+from collections.abc import Callable, Iterator
+
+from ng_capture.files.listing import RolloutFiles
+from ng_capture.files.names import CaptureName, FileKind, is_rollout_id
+from ng_capture.files.reading import CaptureFile, Line
+from ng_capture.records.defects import Defect
+from ng_capture.records.json_text import BOM
+from ng_capture.records.lifecycle import NamedLine, StoreState, decode_call_lines, decode_state
+from ng_capture.records.placing import Placer
+from ng_capture.records.raw_call import RawCall, decode_raw_call
+from ng_capture.records.snapshot import InputFile, Snapshot
+from ng_capture.records.token_entry import TokenEntry, Unreadable, decode_entry
+
+_SIDECARS = (FileKind.STATE, FileKind.INTENTS, FileKind.INCOMPLETE)
+
+
+def read_snapshot(files: RolloutFiles, *, hashed: bool = False) -> Snapshot:
+    """Everything that lies on disk for a rollout; takes no lock and writes nothing.
+
+    State and intents are read first and the records last: beside a live writer nothing is then missed that was there
+    (design.md, Command line). `hashed` keeps the digest of every file. Raises SurroundingsError for an unreadable file.
+    """
+    return _Reader(files, hashed).read()
+
+
+class _Reader:
+    def __init__(self, files: RolloutFiles, hashed: bool) -> None:
+        self._rollout = files
+        self._hashed = hashed
+        self._defects: list[Defect] = []
+        self._files: list[InputFile] = []
+        self._text_size = 0
+
+    def read(self) -> Snapshot:
+        rollout_id = self._rollout.rollout_id
+        if not is_rollout_id(rollout_id):
+            self._defects.append(Defect(reason="bad_rollout_id", found=rollout_id, file=str(self._rollout.names[0])))
+        state = self._state()
+        intents, intents_file = self._calls_named_in(FileKind.INTENTS)
+        marks, marks_file = self._calls_named_in(FileKind.INCOMPLETE)
+        for name in self._rollout.of_kind(FileKind.CAPTURE_INCOMPLETE):
+            with self._open(name):
+                pass
+        placer = Placer()
+        self._each_line(FileKind.TOKENS, lambda name, line: placer.add(_entry(name, line)))
+        tokens_size = self._text_size if self._rollout.of_kind(FileKind.TOKENS) else None
+        raw_calls: list[RawCall] = []
+        self._each_line(FileKind.CAPTURE, lambda _, line: raw_calls.extend(_raw_call(line)))
+        captures = self._rollout.of_kind(FileKind.CAPTURE)
+        return Snapshot(
+            rollout_id=rollout_id,
+            entries=tuple(placer.finish()),
+            raw_calls=tuple(raw_calls) if captures else None,
+            state=state,
+            intents=intents,
+            intents_file=intents_file,
+            marks=marks,
+            marks_file=marks_file,
+            capture_file=str(captures[0]) if captures else "",
+            defects=tuple(self._defects),
+            files=tuple(sorted(self._files, key=lambda file: file.name)),
+            tokens_size=tokens_size,
+        )
+
+    def _open(self, name: CaptureName) -> "_Recorded":
+        return _Recorded(self._rollout.path(name), name, self._hashed, self._files)
+
+    def _small(self, kind: FileKind) -> tuple[bytes, str] | None:
+        for name in self._rollout.of_kind(kind):
+            with self._open(name) as file:
+                return file.read(), str(name)
+        return None
+
+    def _state(self) -> StoreState | None:
+        found = self._small(FileKind.STATE)
+        if found is None:
+            return None
+        data, file = found
+        try:
+            return decode_state(data)
+        except ValueError as error:
+            detail = "empty" if not data else str(error)
+            self._defects.append(Defect(reason="state_unreadable", file=file, line=1, byte=0, detail=detail))
+            return None
+
+    def _calls_named_in(self, kind: FileKind) -> tuple[tuple[NamedLine, ...] | None, str]:
+        found = self._small(kind)
+        return (tuple(decode_call_lines(found[0])), found[1]) if found else (None, "")
+
+    def _each_line(self, kind: FileKind, take: Callable[[str, Line], None]) -> None:
+        """Hand on every line of the files of a kind that `take` can read; note what is wrong with the others."""
+        for name in self._rollout.of_kind(kind):
+            with self._open(name) as file:
+                self._text_size += self._lines_of(str(name), file, take)
+                if file.fault is not None:
+                    reason = "file_truncated" if file.fault.truncated else "damaged_line"
+                    self._note(Defect(reason=reason), str(name), file.fault.number, file.fault.offset)
+
+    def _lines_of(self, name: str, file: CaptureFile, take: Callable[[str, Line], None]) -> int:
+        size, nothing_read = 0, True
+        for line in file.lines():
+            size = line.offset + len(line.data) + line.terminated
+            if line.number == 1 and line.data.startswith(BOM):
+                self._note(Defect(reason="bom"), name, 1, 0)
+                line = Line(1, 0, line.data[len(BOM) :], line.terminated)
+            if not line.data.strip():
+                continue
+            try:
+                take(name, line)
+                if not line.terminated:
+                    self._note(Defect(reason="missing_newline"), name, line.number, line.offset)
+            except Unreadable as error:
+                if nothing_read and _opens_a_document(line.data):
+                    self._note(Defect(reason="not_one_object_per_line"), name, line.number, line.offset)
+                    break
+                self._note(_of_damage(error.defect, line), name, line.number, line.offset)
+            nothing_read = False
+        return size
+
+    def _note(self, defect: Defect, file: str, line: int, byte: int) -> None:
+        self._defects.append(defect.at(file=file, line=line, byte=byte))
+
+
+class _Recorded(CaptureFile):
+    """A file that is listed among the inputs once it has been read."""
+
+    def __init__(self, path: str, name: CaptureName, hashed: bool, files: list[InputFile]) -> None:
+        super().__init__(path, name.compression, hashed=hashed)
+        self._name = str(name)
+        self._digest = hashed
+        self._inputs = files
+
+    def __exit__(self, *details: object) -> None:
+        self._inputs.append(InputFile(self._name, self.size, self.sha256 if self._digest else None))
+        super().__exit__(*details)
+
+
+def _entry(name: str, line: Line) -> TokenEntry:
+    return decode_entry(line.data, file=name, line=line.number, byte=line.offset)
+
+
+def _raw_call(line: Line) -> Iterator[RawCall]:
+    try:
+        call = decode_raw_call(line.data, line.number, line.offset)
+    except ValueError:
+        raise Unreadable(Defect(reason="damaged_line")) from None
+    if call is not None:
+        yield call
+
+
+def _of_damage(defect: Defect, line: Line) -> Defect:
+    """What kind of damage makes a line no JSON (reasons.md, Lines and files)."""
+    if defect.reason != "damaged_line":
+        return defect
+    if b"\0" in line.data:
+        return defect.at(reason="nul_bytes", count=line.data.count(b"\0"))
+    return defect if line.terminated else defect.at(reason="torn_tail")
+
+
+def _opens_a_document(data: bytes) -> bool:
+    """True if the first line is the start of one JSON text that goes on over the lines, or one array of records."""
+    return data.strip() == b"{" or data.lstrip().startswith(b"[")

@@ -1,0 +1,1 @@
+"""Findings, the registry of reasons, policies, judging. Pure."""
