@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ng_capture import __version__
-from ng_capture_cli import reason, verify
+from ng_capture_cli import reason, rebuild, verify
 
 app = typer.Typer(
     name="ng-capture",
@@ -33,4 +33,5 @@ def main(
 
 
 app.command("verify")(verify.command)
+app.command("rebuild")(rebuild.command)
 app.command("reason")(reason.command)

@@ -3,13 +3,12 @@
 import sys
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
-from ng_capture.outputs.report import REPORT_SCHEMA, RolloutReport, Summary, Tally
+from ng_capture.outputs.report import REPORT_SCHEMA, RolloutReport, Tally
 from ng_capture.outputs.rows_file import RowsFile
 from ng_capture.outputs.verify import Unread, verify
 from ng_capture.verdicts.findings import Finding
@@ -17,7 +16,8 @@ from ng_capture.verdicts.judge import Judging
 from ng_capture.verdicts.policies import Policy
 from ng_capture_cli import exits, options
 from ng_capture_cli.output import Sink, open_sink
-from ng_capture_cli.terminal import BOLD_RED, DIM, Colors, safe, tell, tell_error
+from ng_capture_cli.summary import tell_rows, tell_summary
+from ng_capture_cli.terminal import BOLD_RED, DIM, Colors, safe, tell_error
 
 
 class Format(StrEnum):
@@ -67,11 +67,11 @@ def command(
         else:
             _print_document(reports, tally, sink)
     summary = tally.summary()
-    faulty = _tell_rows(rows, listing.ids, quiet)
+    faulty = tell_rows(rows, listing.ids, quiet)
     for failure in unread:
         tell_error(failure.message)
     if not quiet:
-        _tell_summary(summary, paths, tally.first_masked)
+        tell_summary(summary)
     if unread:
         return exits.SURROUNDINGS
     return exits.FINDINGS if summary.masked or faulty or not summary.rollouts else exits.DONE
@@ -106,33 +106,3 @@ def _print_document(reports: Iterable[RolloutReport], tally: Tally, sink: Sink) 
     for number, report in enumerate(reports):
         sink.write((b",\n" if number else b"\n") + msgspec.json.encode(report))
     sink.write(b'\n],"summary":%b}\n' % msgspec.json.encode(tally.summary()))
-
-
-def _tell_rows(rows: RowsFile | None, captured: Iterable[str], quiet: bool) -> bool:
-    """Name what is wrong between rows and captures; True if some line is broken or belongs to no rollout."""
-    if rows is None:
-        return False
-    for fault in rows.faults:
-        tell_error(f"{rows.path}:{fault.line}: {fault.message}")
-    have = set(captured)
-    without_row = sorted(rollout_id for rollout_id in have if rollout_id not in rows)
-    without_capture = sorted(rollout_id for rollout_id in rows.rollout_ids if rollout_id not in have)
-    for ids, lack in ((without_row, "captures without a row"), (without_capture, "rows without a capture")):
-        if ids and not quiet:
-            more = f" and {len(ids) - 5} more" if len(ids) > 5 else ""
-            tell(f"{len(ids)} {lack}: {', '.join(ids[:5])}{more}")
-    return bool(rows.faults)
-
-
-def _tell_summary(summary: Summary, paths: list[str] | None, first_masked: str | None) -> None:
-    if not summary.rollouts:
-        tell("no rollout found")
-        return
-    retired = f", {summary.retired:,} retired" if summary.retired else ""
-    tell(
-        f"{summary.rollouts:,} rollouts, {summary.calls:,} calls: "
-        f"{summary.trainable:,} trainable, {summary.masked:,} masked{retired}."
-    )
-    if summary.reasons:
-        tell("why masked: " + ", ".join(f"{reason} {count:,}" for reason, count in summary.reasons.items()))
-        tell(f"hint: ng-capture reason {next(iter(summary.reasons))}")

@@ -26,8 +26,8 @@ class Witness(msgspec.Struct, frozen=True):
 class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     """The scored call as the witnesses name it.
 
-    `call` and `method` are None where none is named; `notes` are Gym's (capture-files.md 5). `missing` names evidence
-    that no record has, `disagreeing` and `possible` the calls that witnesses name apart; `unexplained` tells that there
+    `call` and `method` are None where none is named; `notes` are Gym's (capture-files.md 5). `missing` is a call id and
+    `missing_response` a declared response id that no record has, `disagreeing` and `possible` the calls that witnesses name apart; `unexplained` tells that there
     is a scored response and that nothing of it fits any record.
     """
 
@@ -35,6 +35,7 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     method: str | None = None
     notes: tuple[str, ...] = ()
     missing: str | None = None
+    missing_response: str | None = None
     disagreeing: tuple[str, ...] = ()
     possible: tuple[str, ...] = ()
     declared_ambiguous: bool = False
@@ -63,7 +64,8 @@ def attribute(calls: Calls, evidence: Evidence) -> Attribution:
             notes.append("declared_ambiguous" if declared.candidates else "declared_terminal_not_captured")
             return Attribution(
                 notes=tuple(notes),
-                missing=missing or (None if declared.candidates else evidence.declared),
+                missing=missing,
+                missing_response=None if declared.candidates else evidence.declared,
                 possible=declared.candidates,
                 declared_ambiguous=bool(declared.candidates),
                 declared=True,

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -78,6 +78,14 @@ def replace_file(path: Path, data: bytes) -> None:
         file.write(data)
 
 
+def discard(path: Path) -> None:
+    """Remove a file, durably; one that is not there is no failure."""
+    with _failures_of(path):
+        path.unlink(missing_ok=True)
+        # without it a power cut could bring the name back
+        sync_directory(path.parent)
+
+
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory durable."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
@@ -85,14 +93,6 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def write_all(descriptor: int, chunks: Iterable[bytes]) -> None:
-    """Write to an open stream (standard output) with no promise but order."""
-    for chunk in chunks:
-        view = memoryview(chunk)
-        while view:
-            view = view[os.write(descriptor, view) :]
 
 
 def _mode_of(path: Path) -> int:

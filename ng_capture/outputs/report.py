@@ -61,7 +61,8 @@ class RolloutReport(msgspec.Struct, frozen=True, kw_only=True):
 def report_on(judgement: Judgement) -> RolloutReport:
     """The report of a judgement."""
     analysis = judgement.analysis
-    delivered = sorted({call for row in judgement.rows for call in row.calls}, key=_first_seen(judgement))
+    shown = {call for row in judgement.rows for call in row.calls}
+    delivered = [call for call in analysis.forest.order if call in shown]
     metrics = judgement.metrics
     return RolloutReport(
         rollout_id=judgement.rollout_id,
@@ -82,7 +83,7 @@ def report_on(judgement: Judgement) -> RolloutReport:
         lost_calls=judgement.completeness.lost_calls,
         unidentified_marks=judgement.completeness.unidentified_marks,
         delivered_calls=tuple(delivered),
-        left_out_calls=tuple(call for call in analysis.calls if call not in set(delivered)),
+        left_out_calls=tuple(call for call in analysis.calls if call not in shown),
         truncated_calls=None
         if judgement.snapshot.raw_calls is None
         else truncated_calls(judgement.snapshot, analysis),
@@ -110,20 +111,18 @@ class Tally:
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
-        self.first_masked: str | None = None
 
     def watch(self, reports: Iterable[RolloutReport]) -> Iterator[RolloutReport]:
         """The same reports, counted."""
         for report in reports:
-            self.add(report.rollout_id, report.verdict, report.reasons, report.calls_read)
+            self.add(report.verdict, report.reasons, report.calls_read)
             yield report
 
-    def add(self, rollout_id: str, verdict: Verdict, reasons: tuple[str, ...], calls: int) -> None:
+    def add(self, verdict: Verdict, reasons: tuple[str, ...], calls: int) -> None:
         status = "retired" if reasons == ("retired",) else verdict
         self._counts.update({"rollouts": 1, "calls": calls, status: 1})
         if status == "masked":
             self._reasons.update(reasons)
-            self.first_masked = self.first_masked or rollout_id
 
     def summary(self) -> Summary:
         counts = self._counts
@@ -131,8 +130,3 @@ class Tally:
         return Summary(
             counts["rollouts"], counts["calls"], counts["trainable"], counts["masked"], counts["retired"], reasons
         )
-
-
-def _first_seen(judgement: Judgement):  # type: ignore[no-untyped-def]
-    order = {call: place for place, call in enumerate(judgement.analysis.forest.order)}
-    return order.__getitem__

@@ -36,7 +36,7 @@ def verify(
     listing: Listing, rows: RowsFile | None, judging: Judging, jobs: int = 1
 ) -> Iterator[RolloutReport | Unread]:
     """A report on every rollout that has files or a row, in natural order of their ids."""
-    return in_order(verify_rollout, _tasks(listing, rows, judging), jobs)
+    return in_order(verify_rollout, verify_tasks(listing, rows, judging), jobs)
 
 
 def verify_rollout(task: VerifyTask) -> RolloutReport | Unread:
@@ -56,10 +56,16 @@ def judge_task(task: VerifyTask, *, hashed: bool = False) -> Judgement:
     return judge(snapshot, row.evidence if row is not None else NO_EVIDENCE, task.judging)
 
 
-def _tasks(listing: Listing, rows: RowsFile | None, judging: Judging) -> Iterator[VerifyTask]:
+def verify_tasks(listing: Listing, rows: RowsFile | None, judging: Judging) -> Iterator[VerifyTask]:
+    """Every rollout that has files or a row, in natural order of their ids."""
     ids = list(listing.ids)
     if rows is not None:
         ids += [rollout_id for rollout_id in rows.rollout_ids if rollout_id not in listing]
     for rollout_id in sorted(ids, key=natural_key):
-        files = listing.get(rollout_id) if rollout_id in listing else None
-        yield VerifyTask(rollout_id, files, rows.find(rollout_id) if rows is not None else None, judging)
+        row = rows.find(rollout_id) if rows is not None else None
+        yield VerifyTask(rollout_id, files_of(listing, rollout_id), row, judging)
+
+
+def files_of(listing: Listing, rollout_id: str) -> RolloutFiles | None:
+    """The files of a rollout, None where it has only a row."""
+    return listing.get(rollout_id) if rollout_id in listing else None

@@ -145,9 +145,12 @@ class IdSequence:
                 left -= len(ids)
         return state.hexdigest()
 
-    def text(self) -> bytes:
-        """The whole text, `12,7,`."""
-        return b"".join(bytes(strand.text[:end]) for strand, _, end in self._spans())
+    def json_items(self) -> list[memoryview]:
+        """The text between the brackets of a JSON array, in pieces that copy nothing."""
+        pieces = [memoryview(strand.text)[:end] for strand, _, end in self._spans() if end]
+        if pieces:
+            pieces[-1] = pieces[-1][:-1]
+        return pieces
 
     def values(self) -> "array[int]":
         """The ids as a native array of 64 bits."""

@@ -18,6 +18,9 @@ def evidence_faults(analysis: Analysis, ends: Iterable[str], *, confirmed_otherw
     found = analysis.attribution
     if found.missing is not None:
         return [Defect(reason="terminal_not_captured", call=found.missing)]
+    if found.missing_response is not None:
+        detail = f"no record has the declared response id {found.missing_response}"
+        return [Defect(reason="terminal_not_captured", detail=detail)]
     if found.declared_ambiguous:
         return [Defect(reason="terminal_ambiguous", calls=found.possible)]
     if found.disagreeing:
@@ -28,7 +31,7 @@ def evidence_faults(analysis: Analysis, ends: Iterable[str], *, confirmed_otherw
         return [Defect(reason="terminal_ambiguous", calls=found.possible)]
     if found.unexplained:
         reason = "terminal_unconfirmed" if confirmed_otherwise else "terminal_not_captured"
-        return [Defect(reason=reason, detail=found.reason)]
+        return [Defect(reason=reason, detail=f"no record explains the response ({found.reason})")]
     return []
 
 

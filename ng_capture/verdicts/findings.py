@@ -111,7 +111,7 @@ _MESSAGES: dict[str, Callable[[Defect], str]] = {
     "terminal_not_captured": lambda d: (
         f"the scored call {d.call} has no usable record{_detail(d)}"
         if d.call
-        else f"no record explains the scored response ({d.detail})"
+        else f"the scored call was not captured: {d.detail}"
     ),
     "terminal_ambiguous": lambda d: f"the scored response may be that of {_named(d.calls)}",
     "witness_disagreement": lambda d: f"the scored call is named differently: {d.detail}",

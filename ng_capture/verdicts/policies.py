@@ -45,7 +45,9 @@ def apply_policy(policy: Policy, analysis: Analysis, whole: Iterable[Defect], *,
         outcome = strict
     else:
         ends = [path[-1] for path in leaf_paths(analysis.forest, analysis.settled.quarantined)]
-        evidence = evidence_faults(analysis, ends, confirmed_otherwise=complete and bool(strict.rows))
+        # where nothing was captured that is the reason, not that the scored call was not either
+        confirmed = complete and bool(strict.rows)
+        evidence = evidence_faults(analysis, ends, confirmed_otherwise=confirmed) if analysis.calls else []
         notes = tuple(fault for fault in evidence if severity_of(fault.reason) != "error")
         evidence = [fault for fault in evidence if severity_of(fault.reason) == "error"]
         outcome = _all(analysis, evidence) if policy is Policy.ALL else _terminal(analysis, evidence, strict)
@@ -93,7 +95,8 @@ def _terminal(analysis: Analysis, evidence: list[Defect], strict: Outcome) -> Ou
         return Outcome((), tuple(evidence))
     faults = [fault for call in analysis.path for fault in errors(analysis.faults_through(call))]
     if faults:
-        broken = Defect(reason="terminal_chain_broken", call=analysis.path[-1])
+        scored = analysis.calls[analysis.path[-1]].entry
+        broken = scored.locate(Defect(reason="terminal_chain_broken"))
         return Outcome((), (broken, *dict.fromkeys(faults)))
     return _planned(analysis, [analysis.path])
 

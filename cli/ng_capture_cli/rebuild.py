@@ -1,0 +1,93 @@
+"""`ng-capture rebuild`: token-bearing rollouts or training rows, and the receipt that covers them."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ng_capture.errors import UsageError
+from ng_capture.outputs.rebuild import Masked, Rebuild, Rebuilt, Shape, rebuild
+from ng_capture.outputs.report import Tally
+from ng_capture.outputs.rows_file import RowsFile
+from ng_capture.outputs.writer import RebuildWriter
+from ng_capture.verdicts.judge import Judging
+from ng_capture.verdicts.policies import Policy
+from ng_capture_cli import exits, options
+from ng_capture_cli.summary import counted, tell_rows, tell_summary
+from ng_capture_cli.terminal import tell, tell_error
+
+PARQUET = ".parquet"
+
+
+def command(
+    output: Annotated[str, typer.Option("--output", "-o", metavar="OUT", help="JSONL, or Parquet if it ends in it.")],
+    paths: options.Paths = None,
+    rollouts: options.Rollouts = None,
+    to: Annotated[Shape, typer.Option("--to", help="Finished rows with tokens, or one training row per chain.")] = (
+        Shape.ROLLOUTS
+    ),
+    policy: options.ThePolicy = Policy.TERMINAL,
+    policy_model: options.PolicyModel = None,
+    infer_links: options.InferLinks = False,
+    masked: Annotated[Masked, typer.Option("--masked", help="Keep masked rollouts as rows that say so, or not.")] = (
+        Masked.KEEP
+    ),
+    seal: Annotated[bool, typer.Option("--seal", help="Freeze each undamaged rollout first, under its lock.")] = False,
+    receipt: Annotated[
+        str | None, typer.Option("--receipt", metavar="FILE", help="Where the receipt goes (default OUT.receipt.json).")
+    ] = None,
+    files_from: options.FilesFrom = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
+    jobs: options.Jobs = 1,
+    quiet: options.Quiet = False,
+) -> int:
+    """Rebuild what can be trusted; masked rollouts stay visible and are never trained.
+
+    Writes OUT whole or not at all, then OUT.receipt.json. Exit code 1 if no rollout is trainable.
+    """
+    _check_output(output, to, rollouts)
+    listing = options.find_rollouts(paths, files_from, include, exclude)
+    rows = RowsFile(rollouts) if rollouts is not None else None
+    how = Rebuild(
+        shape=to,
+        judging=Judging(policy, policy_model, infer_links),
+        masked=masked,
+        sealing=seal,
+        table=output.endswith(PARQUET),
+    )
+    tally, failures = Tally(), list[str]()
+    with RebuildWriter(output, receipt, how, rows) as writer:
+        writer.write_all(_watched(rebuild(listing, rows, how, jobs), tally, failures))
+    for failure in failures:
+        tell_error(failure)
+    faulty = tell_rows(rows, listing.ids, quiet)
+    summary = tally.summary()
+    if not quiet:
+        tell_summary(summary)
+        if output != "-":
+            tell(f"wrote {counted(writer.rows, 'row')}, {counted(writer.size, 'byte')} to {output}")
+    if failures:
+        return exits.SURROUNDINGS
+    return exits.FINDINGS if faulty or not summary.trainable else exits.DONE
+
+
+def _watched(results: Iterable[Rebuilt], tally: Tally, failures: list[str]) -> Iterator[Rebuilt]:
+    """The same results, counted; what could not be done is told as it happens."""
+    for result in results:
+        if result.failure is not None:
+            failures.append(result.failure)
+        if result.notice is not None:
+            tell(result.notice)
+        if result.receipt is not None:
+            done = result.receipt
+            tally.add(done.verdict, done.reasons, result.calls)
+        yield result
+
+
+def _check_output(output: str, to: Shape, rollouts: str | None) -> None:
+    if output.endswith(PARQUET) and to is Shape.ROLLOUTS:
+        raise UsageError("Parquet holds training rows only", hint=f"ng-capture rebuild ... --to rows -o {output}")
+    if rollouts is not None and Path(output).resolve() == Path(rollouts).resolve():
+        raise UsageError(f"{output}: the output would replace the finished rows it is made of")

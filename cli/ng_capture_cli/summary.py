@@ -1,0 +1,48 @@
+"""The last lines of a run, on standard error: counts, reasons, what to type next."""
+
+from collections.abc import Iterable
+
+from ng_capture.outputs.report import Summary
+from ng_capture.outputs.rows_file import RowsFile
+from ng_capture_cli.terminal import tell, tell_error
+
+_SHOWN = 5
+
+
+def tell_rows(rows: RowsFile | None, captured: Iterable[str], quiet: bool) -> bool:
+    """Name what is wrong between rows and captures; True if some line is broken or belongs to no rollout."""
+    if rows is None:
+        return False
+    for fault in rows.faults:
+        tell_error(f"{rows.path}:{fault.line}: {fault.message}")
+    have = set(captured)
+    if not quiet:
+        _tell_some("capture", "without a row", sorted(rollout_id for rollout_id in have if rollout_id not in rows))
+        _tell_some("row", "without a capture", sorted(set(rows.rollout_ids) - have))
+    return bool(rows.faults)
+
+
+def tell_summary(summary: Summary) -> None:
+    """How many rollouts, and why some are masked."""
+    if not summary.rollouts:
+        tell("no rollout found")
+        return
+    retired = f", {summary.retired:,} retired" if summary.retired else ""
+    tell(
+        f"{counted(summary.rollouts, 'rollout')}, {counted(summary.calls, 'call')}: "
+        f"{summary.trainable:,} trainable, {summary.masked:,} masked{retired}."
+    )
+    if summary.reasons:
+        tell("why masked: " + ", ".join(f"{reason} {count:,}" for reason, count in summary.reasons.items()))
+        tell(f"hint: ng-capture reason {next(iter(summary.reasons))}")
+
+
+def counted(count: int, one: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{count:,} {one}{'' if count == 1 else 's'}"
+
+
+def _tell_some(one: str, lack: str, ids: list[str]) -> None:
+    if ids:
+        more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+        tell(f"{counted(len(ids), one)} {lack}: {', '.join(ids[:_SHOWN])}{more}")

@@ -1,0 +1,43 @@
+"""The writer's lock of one rollout: a lock file that is never emptied and never removed (capture-files.md 1.3)."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+
+import filelock
+
+from ng_capture.errors import SurroundingsError
+
+_PAUSE = 0.02
+
+
+class Busy(SurroundingsError):
+    """Another process holds the lock."""
+
+
+@contextlib.contextmanager
+def exclusive(path: str, patience: float) -> Iterator[None]:
+    """Hold the lock for the block; raises Busy after `patience` seconds, SurroundingsError where locks do not work."""
+    try:
+        # appended to, never truncated: what is locked must stay the file that other processes wait for
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise SurroundingsError(f"{path}: cannot be opened: {error.strerror}") from error
+    try:
+        deadline = time.monotonic() + patience
+        while not _locked(descriptor, path):
+            if time.monotonic() > deadline:
+                raise Busy(f"{path}: locked by another process for {patience:g} s", hint="try again later")
+            time.sleep(_PAUSE)
+        yield
+    finally:
+        # closing releases the lock; the file stays, since unlinking it would give the next two processes two locks
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, path: str) -> bool:
+    try:
+        return filelock.lock_descriptor(descriptor, blocking=False)
+    except OSError as error:
+        raise SurroundingsError(f"{path}: cannot be locked: {error.strerror}") from error

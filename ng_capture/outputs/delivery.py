@@ -1,0 +1,71 @@
+"""Put a rebuilt response into the finished row of its rollout (capture-files.md 6.3).
+
+Every value of the row that is not replaced keeps its bytes: numbers keep their digits, texts their escapes.
+"""
+
+import json
+from collections.abc import Mapping
+
+import msgspec
+
+from ng_capture.outputs.chunks import Chunk, object_of
+from ng_capture.outputs.projection import NoProjection, Projection, project
+from ng_capture.records.json_text import encode_json
+from ng_capture.records.rollout_row import RolloutRow
+from ng_capture.verdicts.judge import Judgement
+from ng_capture.verdicts.metrics import Metrics
+
+_METRICS = "_ng_token_capture"
+_MASK = "mask_sample"
+
+
+def deliver(judgement: Judgement, row: RolloutRow | None, data: bytes | None) -> list[Chunk]:
+    """The row of a rollout with its rebuilt response: around it where there is no finished row."""
+    if row is not None and data is not None and row.carries_tokens:
+        return [data.strip()]
+    built = project(judgement)
+    members = _members(data) if data is not None else {"_ng_rollout_id": _encoded(judgement.rollout_id)}
+    if isinstance(built, Projection):
+        members["response"] = _response(judgement, built, members.get("response"), row)
+    error = built.error if isinstance(built, NoProjection) else None
+    return _marked(members, judgement.metrics, error, masked=judgement.verdict == "masked")
+
+
+def deliver_unjudged(data: bytes, error: str) -> list[Chunk]:
+    """A row whose capture cannot be named or read: masked, with the reason."""
+    return _marked(_members(data), Metrics(n_calls=0), error, masked=True)
+
+
+def _response(
+    judgement: Judgement, built: Projection, captured: list[Chunk] | None, row: RolloutRow | None
+) -> list[Chunk]:
+    if row is None or row.evidence.response is None or captured is None:
+        return built.response(judgement.rollout_id, "")
+    inner = _members(b"".join(captured))
+    inner["output"] = built.output
+    return object_of(inner)
+
+
+def _marked(members: dict[str, list[Chunk]], metrics: Metrics, error: str | None, *, masked: bool) -> list[Chunk]:
+    told = msgspec.to_builtins(metrics)
+    if error is not None:
+        told["error"] = error
+    members[_METRICS] = _encoded(told)
+    if masked:
+        members[_MASK] = [b"true"]
+    return object_of(members)
+
+
+def _members(data: bytes) -> dict[str, list[Chunk]]:
+    """The members of a JSON object, each value as it is spelled."""
+    try:
+        raw = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        return {key: [bytes(value).strip()] for key, value in raw.items()}
+    except msgspec.DecodeError:
+        # lone surrogates: the values are the same, written escaped
+        decoded: Mapping[str, object] = json.loads(data)
+        return {key: _encoded(value) for key, value in decoded.items()}
+
+
+def _encoded(value: object) -> list[Chunk]:
+    return [encode_json(value)]

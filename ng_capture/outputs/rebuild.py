@@ -1,0 +1,126 @@
+"""Rebuild what can be trusted: finished rows with tokens, or training rows, and the receipt that covers them."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+import msgspec
+
+from ng_capture.errors import SurroundingsError
+from ng_capture.files.listing import Listing
+from ng_capture.outputs.chunks import Chunk, joined
+from ng_capture.outputs.delivery import deliver, deliver_unjudged
+from ng_capture.outputs.receipt import ReceiptRollout, receipt_rollout
+from ng_capture.outputs.rows_file import RowsFile, decoded
+from ng_capture.outputs.training_rows import TableRow, training_rows
+from ng_capture.outputs.verify import VerifyTask, files_of, judge_task, verify_tasks
+from ng_capture.outputs.work import in_order
+from ng_capture.store.seal import NotSealed, Sealed, seal
+from ng_capture.verdicts.judge import Judgement, Judging
+
+
+class Shape(StrEnum):
+    """What a rebuild writes: finished rows with rebuilt responses, or one training row per chain."""
+
+    ROLLOUTS = "rollouts"
+    ROWS = "rows"
+
+
+class Masked(StrEnum):
+    """What becomes of the rows of masked rollouts."""
+
+    KEEP = "keep"
+    DROP = "drop"
+
+
+class Rebuild(msgspec.Struct, frozen=True):
+    """How to rebuild. `table`: rows as arrays, for a columnar file; `copied`: lines that may leave the process."""
+
+    shape: Shape
+    judging: Judging
+    masked: Masked = Masked.KEEP
+    sealing: bool = False
+    table: bool = False
+    copied: bool = False
+
+
+class RebuildTask(msgspec.Struct, frozen=True, eq=False):
+    """One rollout to rebuild; `error` is set for a row that names none."""
+
+    job: VerifyTask
+    rebuild: Rebuild
+    error: str | None = None
+
+
+class Rebuilt(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """What came of one rollout: its lines or table rows, its entry in the receipt, what the user must be told.
+
+    `receipt` is None for a row that belongs to no rollout and for a rollout that could not be read (`failure`).
+    """
+
+    lines: list[list[Chunk]] = []
+    table: list[TableRow] = []
+    receipt: ReceiptRollout | None = None
+    calls: int = 0
+    notice: str | None = None
+    failure: str | None = None
+
+
+def rebuild(listing: Listing, rows: RowsFile | None, how: Rebuild, jobs: int = 1) -> Iterator[Rebuilt]:
+    """Every rollout rebuilt: finished rows in the order of their file, everything else in natural order of the ids."""
+    how = msgspec.structs.replace(how, copied=jobs > 1)
+    return in_order(rebuild_rollout, _tasks(listing, rows, how), jobs)
+
+
+def rebuild_rollout(task: RebuildTask) -> Rebuilt:
+    """One rollout rebuilt; one that cannot be read never stops the rest."""
+    job, how = task.job, task.rebuild
+    if task.error is not None:
+        return _refused(job, how, task.error, None)
+    try:
+        sealed = seal(job.files) if how.sealing and job.files is not None else None
+        judgement = judge_task(job, hashed=True)
+    except SurroundingsError as error:
+        return _refused(job, how, error.message, error.message)
+    lines, table = _written(judgement, job, how)
+    places = tuple(range(len(lines) + len(table)))
+    directory = job.files.directory if job.files is not None else None
+    return Rebuilt(
+        lines=lines,
+        table=table,
+        receipt=receipt_rollout(judgement, directory, places, sealed if isinstance(sealed, Sealed) else None),
+        calls=len(judgement.analysis.calls),
+        notice=f"{job.rollout_id}: not sealed: {sealed.why}" if isinstance(sealed, NotSealed) else None,
+    )
+
+
+def _written(judgement: Judgement, job: VerifyTask, how: Rebuild) -> tuple[list[list[Chunk]], list[TableRow]]:
+    row = decoded(job.row)
+    if how.shape is Shape.ROWS:
+        made = training_rows(judgement, row)
+        if how.table:
+            return [], [each.as_table_row() for each in made]
+        lines = [each.as_json() for each in made]
+    elif judgement.verdict == "masked" and how.masked is Masked.DROP:
+        lines = []
+    else:
+        lines = [deliver(judgement, row, job.row)]
+    return ([[joined(line)] for line in lines] if how.copied else lines), []
+
+
+def _refused(job: VerifyTask, how: Rebuild, error: str, failure: str | None) -> Rebuilt:
+    keep = how.shape is Shape.ROLLOUTS and how.masked is Masked.KEEP and job.row is not None
+    lines = [deliver_unjudged(job.row, error)] if keep and job.row is not None else []
+    return Rebuilt(lines=[[joined(line)] for line in lines], failure=failure)
+
+
+def _tasks(listing: Listing, rows: RowsFile | None, how: Rebuild) -> Iterator[RebuildTask]:
+    if rows is None or how.shape is Shape.ROWS:
+        for job in verify_tasks(listing, rows, how.judging):
+            yield RebuildTask(job, how)
+        return
+    for line in rows.rows():
+        if line.fault is not None and line.fault.broken:
+            continue
+        rollout_id = line.rollout_id or ""
+        job = VerifyTask(rollout_id, files_of(listing, rollout_id), line.data, how.judging)
+        yield RebuildTask(job, how, line.fault.message if line.fault is not None else None)

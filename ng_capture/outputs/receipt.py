@@ -1,0 +1,79 @@
+"""What a rebuild was made of: digests of its inputs and of its output (design.md, Command line). No clock in it."""
+
+import msgspec
+
+from ng_capture import __version__
+from ng_capture.records.snapshot import InputFile
+from ng_capture.store.seal import Sealed
+from ng_capture.verdicts.findings import Finding
+from ng_capture.verdicts.judge import Judgement, Verdict
+
+RECEIPT_SCHEMA = "ng-capture.receipt/1"
+
+
+class ReceiptOptions(msgspec.Struct, frozen=True):
+    """The options that decide what is in the output."""
+
+    to: str
+    policy: str
+    policy_model: str | None
+    infer_links: bool
+    masked: str
+    rollouts: InputFile | None
+
+
+class ReceiptOutput(msgspec.Struct, frozen=True):
+    """The output file as it was written."""
+
+    name: str
+    size: int
+    rows: int
+    sha256: str
+
+
+class ReceiptRollout(msgspec.Struct, frozen=True, kw_only=True):
+    """One rollout of a receipt.
+
+    `rows` are its places in the output. `covered` only where those rows are trainable: gc deletes nothing else.
+    `snapshot_id` and `version` are set where the rollout was sealed.
+    """
+
+    rollout_id: str
+    directory: str | None
+    files: tuple[InputFile, ...]
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    rows: tuple[int, ...]
+    covered: bool
+    snapshot_id: str | None
+    version: int | None
+
+
+def receipt_rollout(
+    judgement: Judgement, directory: str | None, rows: tuple[int, ...], sealed: Sealed | None
+) -> ReceiptRollout:
+    """The entry of a judged rollout."""
+    return ReceiptRollout(
+        rollout_id=judgement.rollout_id,
+        directory=directory,
+        files=judgement.snapshot.files,
+        verdict=judgement.verdict,
+        reasons=judgement.reasons,
+        findings=tuple(finding for finding in judgement.findings if finding.severity != "info"),
+        rows=rows,
+        covered=judgement.verdict == "trainable" and bool(rows),
+        snapshot_id=sealed.snapshot_id if sealed is not None else None,
+        version=sealed.version if sealed is not None else None,
+    )
+
+
+def receipt_head(options: ReceiptOptions) -> bytes:
+    """The beginning of the document, up to the list of rollouts."""
+    head = msgspec.json.encode({"schema": RECEIPT_SCHEMA, "tool_version": __version__, "options": options})
+    return head[:-1] + b',"rollouts":['
+
+
+def receipt_tail(output: ReceiptOutput) -> bytes:
+    """Its end: the output can be described only when all of it is there."""
+    return b'\n],"output":%b}\n' % msgspec.json.encode(output)

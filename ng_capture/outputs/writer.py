@@ -1,0 +1,126 @@
+"""Writes a rebuild: the output whole or not at all, its receipt after it (design.md, promises 2 and 3)."""
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from ng_capture.files.listing import Listing
+from ng_capture.files.reading import CaptureFile
+from ng_capture.files.writing import AtomicFile, discard
+from ng_capture.outputs.rebuild import Rebuild, Rebuilt
+from ng_capture.outputs.receipt import ReceiptOptions, ReceiptOutput, receipt_head, receipt_tail
+from ng_capture.outputs.rows_file import RowsFile
+from ng_capture.outputs.training_rows import TableRow
+from ng_capture.records.snapshot import InputFile
+
+
+class RebuildWriter:
+    """Takes rebuilt rollouts in order and puts them under `output`, with a receipt beside it.
+
+    Standard output (`-`) has no receipt unless one is named. Raises UsageError and SurroundingsError as AtomicFile does.
+    """
+
+    def __init__(self, output: str, receipt: str | None, how: Rebuild, rows: RowsFile | None) -> None:
+        self.rows = 0
+        self._how = how
+        self._rows_file = rows
+        self._name = Path(output).name
+        self._file = None if output == "-" else AtomicFile(Path(output))
+        place = receipt if receipt is not None else None if output == "-" else f"{output}.receipt.json"
+        self._receipt = AtomicFile(Path(place)) if place is not None else None
+        self._entries = 0
+        self._stack = contextlib.ExitStack()
+
+    @property
+    def size(self) -> int:
+        """Bytes written."""
+        return self._file.size if self._file is not None else 0
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as opening:
+            # left in the opposite order: the old receipt goes, the output appears, the new receipt last
+            if self._receipt is not None:
+                opening.enter_context(self._receipt)
+            if self._file is not None:
+                opening.enter_context(self._file)
+            opening.push(self._drop_old_receipt)
+            self._stack = opening.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self._receipt is not None:
+            sha256 = self._file.sha256 if self._file is not None else ""
+            self._receipt.write(receipt_tail(ReceiptOutput(self._name, self.size, self.rows, sha256)))
+        self._stack.__exit__(kind, error, trace)
+
+    def write_all(self, results: Iterable[Rebuilt]) -> None:
+        """Write every rollout, and its entry in the receipt."""
+        if self._receipt is not None:
+            self._receipt.write(receipt_head(self._options()))
+        if self._how.table:
+            self._write_table(results)
+            return
+        for result in results:
+            for line in result.lines:
+                self._write(line)
+            self._note(result, len(result.lines))
+
+    def _write(self, line: list[bytes | bytearray | memoryview]) -> None:
+        if self._file is not None:
+            self._file.write(*line, b"\n")
+        else:
+            for chunk in line:
+                sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.write(b"\n")
+
+    def _write_table(self, results: Iterable[Rebuilt]) -> None:
+        from ng_capture.outputs.parquet import write_parquet
+
+        assert self._file is not None
+        write_parquet(self._file.temporary, self._table_rows(results))
+        self._file.adopt()
+
+    def _table_rows(self, results: Iterable[Rebuilt]) -> Iterator[TableRow]:
+        for result in results:
+            yield from result.table
+            self._note(result, len(result.table))
+
+    def _note(self, result: Rebuilt, count: int) -> None:
+        if self._receipt is not None and result.receipt is not None:
+            places = tuple(range(self.rows, self.rows + count))
+            covered = result.receipt.covered and bool(places)
+            entry = msgspec.structs.replace(result.receipt, rows=places, covered=covered)
+            self._receipt.write(b",\n" if self._entries else b"\n", msgspec.json.encode(entry))
+            self._entries += 1
+        self.rows += count
+
+    def _options(self) -> ReceiptOptions:
+        how = self._how
+        return ReceiptOptions(
+            to=how.shape.value,
+            policy=how.judging.policy.value,
+            policy_model=how.judging.policy_model,
+            infer_links=how.judging.infer_links,
+            masked=how.masked.value,
+            rollouts=None if self._rows_file is None else _described(self._rows_file.path),
+        )
+
+    def _drop_old_receipt(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if kind is None and self._receipt is not None:
+            # a receipt implies its output: the old one must be gone before other bytes stand under the output's name
+            discard(self._receipt.path)
+        return False
+
+
+def _described(path: str) -> InputFile:
+    with CaptureFile(path, hashed=True) as file:
+        return InputFile(Path(path).name, file.size, file.sha256)
