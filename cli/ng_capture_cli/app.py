@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ng_capture import __version__
-from ng_capture_cli import reason, rebuild, verify
+from ng_capture_cli import reason, rebuild, schema, verify
 
 app = typer.Typer(
     name="ng-capture",
@@ -25,7 +25,7 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def main(
-    version: Annotated[  # noqa: ARG001  (its callback does the work)
+    version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
@@ -35,3 +35,4 @@ def main(
 app.command("verify")(verify.command)
 app.command("rebuild")(rebuild.command)
 app.command("reason")(reason.command)
+app.command("schema")(schema.command)

@@ -66,5 +66,5 @@ def unbroken() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _raise_terminated(signum: int, frame: FrameType | None) -> None:
+def _raise_terminated(_signum: int, _frame: FrameType | None) -> None:
     raise Terminated

@@ -62,15 +62,13 @@ def analyse(
 ) -> Analysis:
     """Calls, links, terminal, retries and chains of a snapshot; pure."""
     calls = materialize(
-        distinct_calls(
-            snapshot.entries, snapshot.rollout_id, snapshot.raw_calls, snapshot.capture_file, policy_model
-        )
+        distinct_calls(snapshot.entries, snapshot.rollout_id, snapshot.raw_calls, snapshot.capture_file, policy_model)
     )
     links = verify_links(calls, infer=infer_links)
     attribution = attribute(calls, evidence)
     parents = {call: link.parent for call, link in links.items()}
     forest = grow(calls, _that_count(calls, parents, attribution.call))
-    path = forest.path_to(attribution.call) if attribution.call in forest.parents else ()
+    path = forest.path_to(attribution.call)
     settled = settle_retries(forest, calls, path)
     broken = any(links[call].fault is not None or call in settled.quarantined for call in path)
     return Analysis(
@@ -85,9 +83,7 @@ def analyse(
     )
 
 
-def _that_count(
-    calls: dict[str, Call], parents: dict[str, str | None], terminal: str | None
-) -> dict[str, str | None]:
+def _that_count(calls: dict[str, Call], parents: dict[str, str | None], terminal: str | None) -> dict[str, str | None]:
     """Calls of the policy model, the scored call, and what they extend: another model's branches count for nothing."""
     if not any(calls[call].foreign for call in parents):
         return parents

@@ -18,10 +18,10 @@ class Forest(msgspec.Struct, frozen=True, eq=False):
     def roots(self) -> list[str]:
         return [call for call in self.order if self.parents[call] is None]
 
-    def path_to(self, call: str) -> tuple[str, ...]:
-        """The calls from the root to this one."""
+    def path_to(self, call: str | None) -> tuple[str, ...]:
+        """The calls from the root to this one; none for a call that does not stand here."""
         path: list[str] = []
-        here: str | None = call
+        here = call if call in self.parents else None
         while here is not None:
             path.append(here)
             here = self.parents[here]
@@ -56,9 +56,7 @@ class Retries(msgspec.Struct, frozen=True):
     unsettled: tuple[tuple[str, ...], ...]
 
 
-def settle_retries(
-    forest: Forest, calls: Calls, kept: Iterable[str], *, keep_extended: bool = False
-) -> Retries:
+def settle_retries(forest: Forest, calls: Calls, kept: Iterable[str], *, keep_extended: bool = False) -> Retries:
     """Decide which of several answers to one prompt stays (step 7).
 
     `kept` are the calls on the path of the scored call. With `keep_extended`, an answer that a later call extends stays

@@ -27,8 +27,8 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     """The scored call as the witnesses name it.
 
     `call` and `method` are None where none is named; `notes` are Gym's (capture-files.md 5). `missing` is a call id and
-    `missing_response` a declared response id that no record has, `disagreeing` and `possible` the calls that witnesses name apart; `unexplained` tells that there
-    is a scored response and that nothing of it fits any record.
+    `missing_response` a declared response id that no record has, `disagreeing` and `possible` the calls that witnesses
+    name apart; `unexplained` tells that there is a scored response and that nothing of it fits any record.
     """
 
     call: str | None = None
@@ -202,4 +202,6 @@ def _same_sequence(one: Call, other: Call) -> bool:
     compare: Callable[[Call], object] = lambda call: (call.entry.prompt_text, call.entry.generation.text)  # noqa: E731
     if one.full is None or other.full is None or one.prompt is None or other.prompt is None:
         return compare(one) == compare(other)
-    return len(one.full) == len(other.full) and len(one.prompt) == len(other.prompt) and one.full.starts_with(other.full)
+    return (
+        len(one.full) == len(other.full) and len(one.prompt) == len(other.prompt) and one.full.starts_with(other.full)
+    )

@@ -46,6 +46,9 @@ class Selection:
         return self.include
 
 
+EVERYTHING = Selection()
+
+
 class Listing:
     """The rollouts of some paths in natural order of their ids.
 
@@ -108,7 +111,7 @@ class Listing:
 
     def _index(self, directory: str) -> int:
         for index, known in enumerate(self._directories):
-            if os.path.samefile(known, directory):
+            if Path(known).samefile(directory):
                 return index
         self._directories.append(directory)
         return len(self._directories) - 1
@@ -128,7 +131,7 @@ class Listing:
         self._found[name.rollout_id] = index, bits | 1 << ENDINGS.index((name.kind, name.compression))
 
 
-def list_rollouts(paths: Sequence[str], selection: Selection = Selection()) -> Listing:
+def list_rollouts(paths: Sequence[str], selection: Selection = EVERYTHING) -> Listing:
     """The rollouts of directories and files; raises UsageError for a path that does not exist."""
     for path in paths:
         if not Path(path).exists():

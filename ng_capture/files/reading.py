@@ -11,7 +11,7 @@ import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self, cast
 
 import zstandard
 
@@ -88,18 +88,12 @@ class CaptureFile:
                 yield Line(number, offset, data[:-1] if terminated else data, terminated)
                 offset += len(data)
 
-    def _text(self) -> "_ReadsLines":
+    def _text(self) -> io.BufferedReader:
         if self._compression is Compression.GZIP:
-            return io.BufferedReader(gzip.GzipFile(fileobj=self._raw), _BUFFER)  # type: ignore[arg-type]
+            return io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=self._raw)), _BUFFER)
         if self._compression is Compression.ZSTD:
             return io.BufferedReader(_ZstdReader(self._raw), _BUFFER)
         return io.BufferedReader(self._raw, _BUFFER)
-
-
-class _ReadsLines(Protocol):
-    def readline(self) -> bytes: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
 
 
 class _Bounded(io.RawIOBase):

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ng_capture.verdicts.accounting import Accounting
 from ng_capture.chains.analysis import Chain
+from ng_capture.verdicts.accounting import Accounting
 from ng_capture.verdicts.findings import Finding
 from ng_capture.verdicts.judge import (
     Judgement,
@@ -84,9 +84,7 @@ def report_on(judgement: Judgement) -> RolloutReport:
         unidentified_marks=judgement.completeness.unidentified_marks,
         delivered_calls=tuple(delivered),
         left_out_calls=tuple(call for call in analysis.calls if call not in shown),
-        truncated_calls=None
-        if judgement.snapshot.raw_calls is None
-        else truncated_calls(judgement.snapshot, analysis),
+        truncated_calls=None if judgement.snapshot.raw_calls is None else truncated_calls(judgement.snapshot, analysis),
         weight_versions=weight_versions(analysis),
         calls_read=len(analysis.calls),
         repeated_lines=sum(call.copies - 1 for call in analysis.calls.values()),

@@ -9,7 +9,6 @@ from typing import Self
 
 import msgspec
 
-from ng_capture.files.listing import Listing
 from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import AtomicFile, discard
 from ng_capture.outputs.rebuild import Rebuild, Rebuilt
@@ -22,7 +21,7 @@ from ng_capture.records.snapshot import InputFile
 class RebuildWriter:
     """Takes rebuilt rollouts in order and puts them under `output`, with a receipt beside it.
 
-    Standard output (`-`) has no receipt unless one is named. Raises UsageError and SurroundingsError as AtomicFile does.
+    Standard output (`-`) has no receipt unless one is named. Raises what AtomicFile raises.
     """
 
     def __init__(self, output: str, receipt: str | None, how: Rebuild, rows: RowsFile | None) -> None:
@@ -112,9 +111,7 @@ class RebuildWriter:
             rollouts=None if self._rows_file is None else _described(self._rows_file.path),
         )
 
-    def _drop_old_receipt(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    def _drop_old_receipt(self, kind: type[BaseException] | None, *_: object) -> bool:
         if kind is None and self._receipt is not None:
             # a receipt implies its output: the old one must be gone before other bytes stand under the output's name
             discard(self._receipt.path)

@@ -10,7 +10,7 @@ import json
 import sys
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -95,7 +95,7 @@ class IdSequence:
         position = 0
         for strand, _, end in self._spans():
             with memoryview(strand.text)[:end] as own:
-                if not text.startswith(own, position):  # type: ignore[arg-type]  # any bytes-like prefix will do
+                if not text.startswith(own, position):
                     return None
             position += end
         return position
@@ -222,7 +222,7 @@ def read_ids(text: bytes) -> IdText:
         return id_list(json.loads(b"[%b]" % text[:-1]))
 
 
-def id_list(values: list[object]) -> IdText:
+def id_list(values: list[Any]) -> IdText:
     """The ids of a decoded list; raises BadTokenId for anything but plain integers in range."""
     if not values:
         return NO_IDS
@@ -230,7 +230,7 @@ def id_list(values: list[object]) -> IdText:
     return IdText(text, _checked(values, text))
 
 
-def orjson_list(text: bytes) -> list[object]:
+def orjson_list(text: bytes) -> list[Any]:
     """The values between the commas; whatever is no list of JSON values comes back as its parts."""
     try:
         return orjson.loads(b"[%b]" % text[:-1])  # type: ignore[no-any-return]
@@ -238,13 +238,13 @@ def orjson_list(text: bytes) -> list[object]:
         return list(text[:-1].decode("utf-8", "replace").split(","))
 
 
-def _checked(values: list[object], text: bytes) -> "array[int]":
+def _checked(values: list[Any], text: bytes) -> "array[int]":
     """The values as an array, if the text has nothing but digits and commas and no value needs more than 31 bits."""
     try:
         if not text.translate(None, _ID_TEXT):
             # signed 32 bits: refuses what is above MAX_TOKEN_ID more quickly than max() finds it
-            array("i", values)  # type: ignore[arg-type]
-            return array("Q", values)  # type: ignore[arg-type]
+            array("i", values)
+            return array("Q", values)
     except (TypeError, OverflowError):
         pass
     for position, value in enumerate(values):

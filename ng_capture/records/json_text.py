@@ -1,8 +1,8 @@
-"""Strict JSON for lines and small files: one value, no NaN, UTF-8; an escaped lone surrogate is let through and told."""
+"""Strict JSON for lines and small files: one value, no NaN, UTF-8; escaped lone surrogates are let through and told."""
 
 import json
 import re
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import orjson
 
@@ -44,7 +44,7 @@ def encode_json(value: object) -> bytes:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
 
-def decode_exact(data: bytes) -> object:
+def decode_exact(data: bytes) -> Any:
     """The value with integers of any size kept exactly; the bytes are known to be JSON."""
     return json.loads(data)
 

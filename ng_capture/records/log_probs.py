@@ -2,6 +2,7 @@
 
 import math
 from array import array
+from typing import Any
 
 import msgspec
 
@@ -19,16 +20,16 @@ class LogProbs(msgspec.Struct, frozen=True):
     fault: Defect | None = None
 
 
-def check_log_probs(values: list[object], generated: int) -> LogProbs:
+def check_log_probs(values: list[Any], generated: int) -> LogProbs:
     """Compare the log probabilities of a call with the number of tokens it generated. Never pads, never cuts."""
     if len(values) != generated:
         return LogProbs(None, Defect(reason="logprob_length_mismatch", tokens=generated, logprobs=len(values)))
     if not set(map(type, values)) <= {float, int}:
         return LogProbs(None, _first_of_another_type(values))
-    numbers = array("d", values)  # type: ignore[arg-type]  # checked above
+    numbers = array("d", values)
     if not numbers:
         return LogProbs(numbers)
-    lowest, highest = min(values), max(values)  # type: ignore[type-var]  # quicker than over the array
+    lowest, highest = min(values), max(values)  # quicker than over the array
     if highest > POSITIVE_TOLERANCE or not lowest > SENTINEL:
         return LogProbs(numbers, _first_impossible(numbers))
     if lowest == highest == 0.0 and generated >= _ALL_ZERO_FROM:
@@ -36,7 +37,7 @@ def check_log_probs(values: list[object], generated: int) -> LogProbs:
     return LogProbs(numbers)
 
 
-def _first_of_another_type(values: list[object]) -> Defect:
+def _first_of_another_type(values: list[Any]) -> Defect:
     position, value = next((i, v) for i, v in enumerate(values) if type(v) not in (float, int))
     if value is None:
         return Defect(reason="logprob_missing", position=position)

@@ -104,7 +104,7 @@ def decode_entry(data: bytes, *, file: str = "", line: int = 0, byte: int = 0) -
     try:
         ids = id_list(generation)
     except BadTokenId as error:
-        exact = decode_exact(data)["generation_token_ids"][error.position]  # type: ignore[index, call-overload]
+        exact = decode_exact(data)["generation_token_ids"][error.position]
         ids = NO_IDS
         faults.append(Defect(reason="bad_token_id", position=error.position, found=_shown(exact), detail="generation"))
     checked = check_log_probs(log_probs, len(generation))
@@ -141,7 +141,7 @@ def _decode_cut(data: bytes) -> tuple[dict[str, object], bytes, list[Defect]] | 
         return None
     if not isinstance(value, dict) or value.pop("prompt_token_ids", None) != _CUT:
         return None
-    text = b"%b," % memoryview(data)[first:end] if end > first else b""
+    text = data[first : end + 1].replace(b"]", b",") if end > first else b""
     return value, text, [Defect(reason="lone_surrogate")] if surrogate else []
 
 
@@ -160,7 +160,7 @@ def _decode_whole(data: bytes) -> tuple[dict[str, object], bytes, list[Defect]]:
     try:
         return value, id_list(prompt).text, faults
     except BadTokenId as error:
-        exact = decode_exact(data)["prompt_token_ids"][error.position]  # type: ignore[index, call-overload]
+        exact = decode_exact(data)["prompt_token_ids"][error.position]
         return value, b"", [*faults, bad_prompt_id(error.position, exact)]
 
 
@@ -174,9 +174,7 @@ def _fields(rest: dict[str, object]) -> EntryFields:
     call = rest.get("model_call_id")
     if type(version) is int and version > NEWEST_SCHEMA:
         named = call if isinstance(call, str) else None
-        raise Unreadable(
-            Defect(reason="schema_too_new", found=version, expected=NEWEST_SCHEMA, call=named)
-        )
+        raise Unreadable(Defect(reason="schema_too_new", found=version, expected=NEWEST_SCHEMA, call=named))
     if version != NEWEST_SCHEMA or type(version) is not int:
         raise Unreadable(_invalid(f"schema_version {version!r} was never written", call))
     try:

@@ -1,4 +1,4 @@
-"""Where the generated tokens of a rollout went: trained, context, lost by reason; the three sum to what was captured."""
+"""Where the generated tokens of a rollout went: trained, context, lost by reason; they sum to what was captured."""
 
 from collections.abc import Sequence
 

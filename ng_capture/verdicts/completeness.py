@@ -71,9 +71,7 @@ def _raw_defects(snapshot: Snapshot, calls: Calls, policy_model: str | None) -> 
     for raw in snapshot.raw_calls or ():
         if raw.call_id in calls:
             continue
-        place = Defect(
-            reason="http_error", file=snapshot.capture_file, line=raw.line, byte=raw.byte, call=raw.call_id
-        )
+        place = Defect(reason="http_error", file=snapshot.capture_file, line=raw.line, byte=raw.byte, call=raw.call_id)
         if not raw.answered:
             found = raw.error_category or raw.status_code or "stream_truncated"
             failed.setdefault(raw.call_id, place.at(found=found))

@@ -58,7 +58,9 @@ def _value(defect: Defect) -> str:
 def _capture_incomplete(defect: Defect) -> str:
     if defect.call is not None:
         return f"call {defect.call} {defect.detail}"
-    return f"{_plural(defect.count, 'mark')} without a call id" if defect.count else f"marked incomplete: {defect.detail}"
+    return (
+        f"{_plural(defect.count, 'mark')} without a call id" if defect.count else f"marked incomplete: {defect.detail}"
+    )
 
 
 def _digest_mismatch(defect: Defect) -> str:

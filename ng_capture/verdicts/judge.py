@@ -13,7 +13,7 @@ from ng_capture.verdicts.accounting import Accounting, account, left_out
 from ng_capture.verdicts.completeness import Completeness, check_completeness, intents_prove_all
 from ng_capture.verdicts.deviations import delivered_by, masked_by
 from ng_capture.verdicts.findings import Finding, find
-from ng_capture.verdicts.metrics import Metrics, empty_generation_calls, metrics_of, unresolved_parent_calls
+from ng_capture.verdicts.metrics import Metrics, empty_generation_calls, metrics_of
 from ng_capture.verdicts.policies import Outcome, PlannedRow, Policy, apply_policy, errors
 from ng_capture.verdicts.reasons import in_order, severity_of
 from ng_capture.verdicts.reference import reference_masks
@@ -29,6 +29,9 @@ class Judging(msgspec.Struct, frozen=True):
     policy: Policy = Policy.TERMINAL
     policy_model: str | None = None
     infer_links: bool = False
+
+
+DEFAULT_JUDGING = Judging()
 
 
 class Judgement(msgspec.Struct, frozen=True, eq=False, kw_only=True):
@@ -69,7 +72,7 @@ class Judgement(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         return next(main, ())
 
 
-def judge(snapshot: Snapshot, evidence: Evidence = NO_EVIDENCE, judging: Judging = Judging()) -> Judgement:
+def judge(snapshot: Snapshot, evidence: Evidence = NO_EVIDENCE, judging: Judging = DEFAULT_JUDGING) -> Judgement:
     """The verdict on a snapshot and what a finished row says about its scored call; pure."""
     analysis = analyse(snapshot, evidence, policy_model=judging.policy_model, infer_links=judging.infer_links)
     completeness = check_completeness(snapshot, analysis.calls, judging.policy_model)
@@ -137,7 +140,7 @@ def _findings(
         if analysis.calls[call_id].fields.prefix_requested and link.parent is None:
             defects.append(analysis.calls[call_id].entry.locate(Defect(reason="prefix_supply_unproven")))
     if outcome.rows:
-        aside = {defect for defect in errors(defects)}
+        aside = set(errors(defects))
     defects += [_with_chains(fault, analysis) for fault in outcome.faults if fault.reason not in _TOLD_BY_THE_PARENT]
     defects += [*outcome.notes, *_account_of(snapshot, analysis, outcome)]
     unique = sorted(dict.fromkeys(defects), key=lambda defect: defect.key)

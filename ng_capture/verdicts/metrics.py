@@ -42,7 +42,7 @@ def unresolved_parent_calls(analysis: Analysis) -> tuple[str, ...]:
     conflicts = [call.id for call in analysis.calls.values() if call.conflict is not None]
     unplaced = [call.id for call in analysis.calls.values() if call.full is None]
     broken = [call for call in analysis.forest.order if analysis.links[call].fault is not None]
-    return tuple([*conflicts, *unplaced, *broken])
+    return (*conflicts, *unplaced, *broken)
 
 
 def metrics_of(snapshot: Snapshot, analysis: Analysis, *, incomplete: bool) -> Metrics:

@@ -39,7 +39,7 @@ def reference_masks(snapshot: Snapshot, analysis: Analysis) -> bool:
     if not graph.forest.order:
         return True
     found = analysis.attribution if analysis.attribution.method != "item_ids" else Attribution()
-    path = graph.forest.path_to(found.call) if found.call in graph.forest.parents else ()
+    path = graph.forest.path_to(found.call)
     retries = settle_retries(graph.forest, calls, path)
     paths = leaf_paths(graph.forest, retries.quarantined)
     if found.call is not None:

@@ -1,0 +1,31 @@
+"""The published shapes of everything that is read and written, as JSON Schemas.
+
+Only `ng-capture schema` and tests import them: the line path has its own typed records, and a test holds every line
+that the commands print against these models.
+"""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from ng_capture.outputs.shapes.captured import FinishedRow, RawCallLine, StoreStateFile, TokenLine
+from ng_capture.outputs.shapes.written import ReceiptFile, RebuiltRow, RolloutVerdict, RowOfChain, VerifyDocument
+
+SHAPES: dict[str, type[BaseModel]] = {
+    "token-entry": TokenLine,
+    "store-state": StoreStateFile,
+    "model-call": RawCallLine,
+    "finished-row": FinishedRow,
+    "verdict": RolloutVerdict,
+    "verify-document": VerifyDocument,
+    "rebuilt-row": RebuiltRow,
+    "training-row": RowOfChain,
+    "receipt": ReceiptFile,
+}
+"""Model by the name of its schema."""
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of one shape; KeyError for an unknown name."""
+    schema = SHAPES[name].model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"ng-capture/{name}", **schema}

@@ -1,0 +1,240 @@
+"""What is written: verdicts, rebuilt rows, training rows, receipts (design.md, Command line)."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Verdict = Literal["trainable", "masked"]
+
+
+class _Written(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class FindingShape(_Written):
+    """One fault: a name of the registry, its place, its numbers. What does not apply is left out."""
+
+    reason: str
+    severity: Literal["error", "warning", "info"]
+    message: str
+    file: str | None = None
+    line: int | None = Field(None, description="From 1.")
+    byte: int | None = Field(None, description="Where the line begins in the uncompressed stream.")
+    call: str | None = None
+    calls: list[str] | None = None
+    parent: str | None = None
+    position: int | None = None
+    first_difference: int | None = Field(None, description="Index into the parent's sequence.")
+    expected: int | str | None = None
+    found: int | float | str | None = None
+    tokens: int | None = None
+    logprobs: int | None = None
+    usage: int | None = None
+    ids: int | None = None
+    count: int | None = None
+    detail: str | None = None
+
+
+class TerminalShape(_Written):
+    """Who was scored, with NeMo Gym's strings."""
+
+    method: Literal["explicit", "declared", "response_id", "content_cumulative", "content_output", "item_ids", "none"]
+    call_id: str | None
+    reason: str
+    chain: Literal["", "delivered", "broken", "not_captured", "error"]
+
+
+class MetricsShape(_Written):
+    """NeMo Gym's metrics; a rollout without a chain has only the first two."""
+
+    n_calls: int
+    terminal_attribution: TerminalShape | None = None
+    chains: int | None = None
+    roots: int | None = None
+    quarantined_calls: int | None = None
+    quarantined_fraction: float | None = None
+    delivered_fraction: float | None = None
+    generated_tokens_captured: int | None = None
+    generated_tokens_delivered: int | None = None
+    parent_link_failures: dict[str, int] | None = None
+    unresolved_parent_calls: int | None = None
+    empty_generation_calls: int | None = None
+    capture_incomplete: bool = False
+    error: str | None = Field(None, description="Why there is no rebuilt response (rebuilt rows only).")
+
+
+class ChainShape(_Written):
+    """Calls that extend one another token for token."""
+
+    chain_id: str
+    calls: list[str]
+
+
+class AccountingShape(_Written):
+    """Generated tokens: trained + context + lost = captured."""
+
+    captured: int
+    trained: int
+    context: int
+    lost: dict[str, int]
+
+
+class RolloutVerdict(_Written):
+    """One line of `verify -f jsonl`."""
+
+    rollout_id: str
+    verdict: Verdict
+    reasons: list[str]
+    deviation: str | None = Field(description="Why the verdict is not NeMo Gym 0.7.0's; null where it is.")
+    findings: list[FindingShape]
+    notes: list[str]
+    metrics: MetricsShape
+    terminal: TerminalShape | None
+    chains: list[ChainShape]
+    parents: dict[str, str | None]
+    chain_verifies: bool
+    quarantined: list[str]
+    unresolved_parent_calls: list[str]
+    empty_generation_calls: list[str]
+    failed_calls: list[str]
+    lost_calls: list[str]
+    unidentified_marks: int
+    delivered_calls: list[str]
+    left_out_calls: list[str]
+    truncated_calls: list[str] | None
+    weight_versions: list[int | str]
+    calls_read: int
+    repeated_lines: int
+    accounting: AccountingShape
+
+
+class SummaryShape(_Written):
+    """Counts over rollouts; a retired one is neither trainable nor masked."""
+
+    rollouts: int
+    calls: int
+    trainable: int
+    masked: int
+    retired: int
+    reasons: dict[str, int]
+
+
+class VerifyDocument(_Written):
+    """`verify -f json`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    schema_name: Literal["ng-capture.verify/1"] = Field(alias="schema")
+    rollouts: list[RolloutVerdict]
+    summary: SummaryShape
+
+
+class RebuiltRow(BaseModel):
+    """One row of `rebuild --to rollouts`: the finished row with its response rebuilt."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+
+    response: dict[str, Any] | None = None
+    ng_token_capture: MetricsShape | None = Field(None, alias="_ng_token_capture")
+    mask_sample: bool = False
+
+
+class SpanShape(_Written):
+    """Tokens start..end of a row, and the call that they come from."""
+
+    call_id: str
+    kind: Literal["prompt", "gen"]
+    start: int
+    end: int
+    call_offset: int
+    weight_version: int | str | None
+    model: str
+
+
+class SourceShape(_Written):
+    """A file that a row was made of."""
+
+    name: str
+    sha256: str | None
+
+
+class RowOfChain(_Written):
+    """One row of `rebuild --to rows`: tokens, loss_mask and logprobs of equal length, unshifted."""
+
+    rollout_id: str
+    group_id: str | None
+    trajectory_index: int
+    n_trajectories: int
+    role: Literal["main", "branch", "root"]
+    reward: float | None
+    advantage: float | None
+    calls: list[str]
+    spans: list[SpanShape]
+    policy: Literal["strict", "terminal", "all"]
+    rollout_trainable_tokens: int
+    row_weight: float = Field(description="Share of the rollout's trained tokens.")
+    truncated: bool | None = Field(description="The last generation stopped at its limit; null where unknown.")
+    finish_reasons: list[str | None]
+    terminal: str | None = Field(description="The call that was scored.")
+    accounting: AccountingShape
+    sources: list[SourceShape]
+    tool_version: str
+    tokens: list[int]
+    loss_mask: list[Literal[0, 1]]
+    logprobs: list[float] = Field(description="0.0 where the mask is 0.")
+    routed_experts: list[list[list[int]] | None] | None
+
+
+class InputFileShape(_Written):
+    """A file as it was read."""
+
+    name: str
+    size: int
+    sha256: str | None
+
+
+class ReceiptOptionsShape(_Written):
+    """The options that decide what is in the output."""
+
+    to: Literal["rollouts", "rows"]
+    policy: Literal["strict", "terminal", "all"]
+    policy_model: str | None
+    infer_links: bool
+    masked: Literal["keep", "drop"]
+    rollouts: InputFileShape | None
+
+
+class ReceiptRolloutShape(_Written):
+    """One rollout of a receipt; gc may delete only what is covered."""
+
+    rollout_id: str
+    directory: str | None
+    files: list[InputFileShape]
+    verdict: Verdict
+    reasons: list[str]
+    findings: list[FindingShape]
+    rows: list[int]
+    covered: bool
+    snapshot_id: str | None
+    version: int | None
+
+
+class ReceiptOutputShape(_Written):
+    """The output file as it was written."""
+
+    name: str
+    size: int
+    rows: int
+    sha256: str
+
+
+class ReceiptFile(_Written):
+    """`OUT.receipt.json`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    schema_name: Literal["ng-capture.receipt/1"] = Field(alias="schema")
+    tool_version: str
+    options: ReceiptOptionsShape
+    rollouts: list[ReceiptRolloutShape]
+    output: ReceiptOutputShape
