@@ -45,13 +45,6 @@ class AtomicFile:
                 self._hash.update(chunk)
                 self.size += len(chunk)
 
-    def adopt(self) -> None:
-        """Take note of what another writer has put into `temporary`."""
-        with _failures_of(self.path), open(self.temporary, "rb") as written:
-            while block := written.read(1 << 20):
-                self._hash.update(block)
-                self.size += len(block)
-
     @property
     def sha256(self) -> str:
         return self._hash.hexdigest()

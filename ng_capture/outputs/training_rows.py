@@ -100,11 +100,11 @@ class TrainingRow(msgspec.Struct, frozen=True, eq=False):
         for stretch in self.stretches:
             log_probs.extend(zeros(stretch.length) if stretch.log_probs is None else array("f", stretch.log_probs))
         mask = b"".join((b"\0" if s.log_probs is None else b"\1") * s.length for s in self.stretches)
-        return TableRow(self.head, array("i", self.tokens.values()), mask, log_probs, self.experts)
+        return TableRow(self.head, self.tokens.values(), mask, log_probs, self.experts)
 
 
 class TableRow(msgspec.Struct, frozen=True, eq=False):
-    """A training row for a columnar file: 32-bit ids, one byte a token of loss mask, 32-bit log probabilities."""
+    """A training row for a columnar file: ids of 64 bits, one byte a token of loss mask, 32-bit log probabilities."""
 
     head: RowHead
     tokens: "array[int]"

@@ -83,8 +83,7 @@ class RebuildWriter:
         from ng_capture.outputs.parquet import write_parquet
 
         assert self._file is not None
-        write_parquet(self._file.temporary, self._table_rows(results))
-        self._file.adopt()
+        write_parquet(self._file, self._table_rows(results))
 
     def _table_rows(self, results: Iterable[Rebuilt]) -> Iterator[TableRow]:
         for result in results:

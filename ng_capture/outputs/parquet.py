@@ -1,0 +1,155 @@
+"""Training rows as a Parquet file, row group by row group, in memory that does not grow with the run.
+
+The one module that imports the columnar library, and only when a table is written. Long columns have full, equal length
+(policies-and-exports.md I7): int32 ids, int8 mask, float32 log probabilities.
+"""
+
+import io
+from array import array
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ng_capture.files.writing import AtomicFile
+from ng_capture.outputs.training_rows import TableRow
+
+_GROUP_TOKENS = 1_000_000
+_GROUP_ROWS = 10_000
+
+_SPAN = pa.struct(
+    {
+        "call_id": pa.string(),
+        "kind": pa.string(),
+        "start": pa.int32(),
+        "end": pa.int32(),
+        "call_offset": pa.int32(),
+        "weight_version": pa.string(),
+        "model": pa.string(),
+    }
+)
+_ACCOUNTING = pa.struct(
+    {
+        "captured": pa.int64(),
+        "trained": pa.int64(),
+        "context": pa.int64(),
+        "lost": pa.map_(pa.string(), pa.int64()),
+    }
+)
+_HEAD = pa.schema(
+    {
+        "rollout_id": pa.string(),
+        "group_id": pa.string(),
+        "trajectory_index": pa.int32(),
+        "n_trajectories": pa.int32(),
+        "role": pa.string(),
+        "reward": pa.float64(),
+        "advantage": pa.float64(),
+        "calls": pa.list_(pa.string()),
+        "spans": pa.list_(_SPAN),
+        "policy": pa.string(),
+        "rollout_trainable_tokens": pa.int64(),
+        "row_weight": pa.float64(),
+        "truncated": pa.bool_(),
+        "finish_reasons": pa.list_(pa.string()),
+        "terminal": pa.string(),
+        "accounting": _ACCOUNTING,
+        "sources": pa.list_(pa.struct({"name": pa.string(), "sha256": pa.string()})),
+        "tool_version": pa.string(),
+    }
+)
+_LONG = pa.schema(
+    {
+        "tokens": pa.list_(pa.int32()),
+        "loss_mask": pa.list_(pa.int8()),
+        "logprobs": pa.list_(pa.float32()),
+        "routed_experts": pa.list_(pa.list_(pa.list_(pa.int32()))),
+    }
+)
+SCHEMA = pa.schema([*_HEAD, *_LONG])
+"""Columns and types of a file of training rows, the same for any rows."""
+
+
+def write_parquet(file: AtomicFile, rows: Iterable[TableRow]) -> None:
+    """Write all rows; raises SurroundingsError where the file cannot be written."""
+    # the pools that come with the library keep what they have freed; the system's gives it back
+    pa.set_memory_pool(pa.system_memory_pool())
+    group = _Group()
+    with pq.ParquetWriter(_Stream(file), SCHEMA, compression="zstd", use_dictionary=_HEAD.names) as writer:
+        for row in rows:
+            group.add(row)
+            if group.full:
+                writer.write_table(group.take())
+        if group.rows:
+            writer.write_table(group.take())
+
+
+class _Group:
+    """The rows of one row group as columns."""
+
+    def __init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        self.rows: list[TableRow] = []
+        self._tokens: array[int] = array("Q")
+        self._mask = bytearray()
+        self._log_probs: array[float] = array("f")
+        self._ends: array[int] = array("i", [0])
+
+    @property
+    def full(self) -> bool:
+        return len(self._tokens) >= _GROUP_TOKENS or len(self.rows) >= _GROUP_ROWS
+
+    def add(self, row: TableRow) -> None:
+        self.rows.append(msgspec.structs.replace(row, tokens=array("Q"), loss_mask=b"", log_probs=array("f")))
+        self._tokens.extend(row.tokens)
+        self._mask += row.loss_mask
+        self._log_probs.extend(row.log_probs)
+        self._ends.append(len(self._tokens))
+
+    def take(self) -> pa.Table:
+        """The group as a table; the group is empty afterwards."""
+        head = pa.Table.from_pylist([_plain(row) for row in self.rows], _HEAD)
+        long = [
+            self._lists(pa.uint64(), self._tokens).cast(_LONG.field("tokens").type),
+            self._lists(pa.int8(), self._mask),
+            self._lists(pa.float32(), self._log_probs),
+            pa.array([row.experts for row in self.rows], _LONG.field("routed_experts").type),
+        ]
+        self._start()
+        return pa.Table.from_arrays([*head.columns, *long], schema=SCHEMA)
+
+    def _lists(self, kind: Any, values: "array[int] | array[float] | bytearray") -> Any:
+        ends = pa.Array.from_buffers(pa.int32(), len(self._ends), [None, pa.py_buffer(self._ends)])
+        flat = pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+        return pa.ListArray.from_arrays(ends, flat)
+
+
+def _plain(row: TableRow) -> Mapping[str, object]:
+    """The head with what a column cannot hold as it is: versions are numbers or names, a map is a list of pairs."""
+    head = msgspec.to_builtins(row.head)
+    for span in head["spans"]:
+        version = span["weight_version"]
+        span["weight_version"] = None if version is None else str(version)
+    accounting = {**head["accounting"], "lost": list(head["accounting"]["lost"].items())}
+    return {**head, "accounting": accounting}
+
+
+class _Stream(io.RawIOBase):
+    """The atomic file as a stream that only grows."""
+
+    def __init__(self, file: AtomicFile) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._file.size
+
+    def write(self, data: Any) -> int:
+        self._file.write(data)
+        return len(data)
