@@ -8,7 +8,7 @@ import typer
 
 from ng_capture.errors import UsageError
 from ng_capture.files.listing import Listing, Selection, list_rollouts
-from ng_capture.verdicts.policies import Policy
+from ng_capture.verdicts.judging import Policy
 
 
 class Color(StrEnum):

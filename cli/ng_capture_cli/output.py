@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from ng_capture.files.writing import AtomicFile
-
 
 class Sink(Protocol):
     """Takes bytes in order."""
@@ -22,5 +20,7 @@ def open_sink(output: str) -> Iterator[Sink]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    from ng_capture.files.writing import AtomicFile
+
     with AtomicFile(Path(output)) as file:
         yield file

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from ng_capture.outputs.rebuild import Rebuilt
+    from ng_capture.outputs.report import Tally
+
 from ng_capture.errors import UsageError
-from ng_capture.outputs.rebuild import Masked, Rebuild, Rebuilt, Shape, rebuild
-from ng_capture.outputs.report import Tally
-from ng_capture.outputs.rows_file import RowsFile
-from ng_capture.outputs.writer import RebuildWriter
-from ng_capture.verdicts.judge import Judging
-from ng_capture.verdicts.policies import Policy
+from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
+from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture_cli import exits, options
 from ng_capture_cli.summary import counted, tell_rows, tell_summary
 from ng_capture_cli.terminal import tell, tell_error
@@ -47,6 +47,11 @@ def command(
 
     Writes OUT whole or not at all, then OUT.receipt.json. Exit code 1 if no rollout is trainable.
     """
+    from ng_capture.outputs.rebuild import rebuild
+    from ng_capture.outputs.report import Tally
+    from ng_capture.outputs.rows_file import RowsFile
+    from ng_capture.outputs.writer import RebuildWriter
+
     _check_output(output, to, rollouts)
     listing = options.find_rollouts(paths, files_from, include, exclude)
     rows = RowsFile(rollouts) if rollouts is not None else None
@@ -73,7 +78,7 @@ def command(
     return exits.FINDINGS if faulty or not summary.trainable else exits.DONE
 
 
-def _watched(results: Iterable[Rebuilt], tally: Tally, failures: list[str]) -> Iterator[Rebuilt]:
+def _watched(results: "Iterable[Rebuilt]", tally: "Tally", failures: list[str]) -> "Iterator[Rebuilt]":
     """The same results, counted; what could not be done is told as it happens."""
     for result in results:
         if result.failure is not None:

@@ -1,15 +1,18 @@
 """The last lines of a run, on standard error: counts, reasons, what to type next."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from ng_capture.outputs.report import Summary
-from ng_capture.outputs.rows_file import RowsFile
 from ng_capture_cli.terminal import tell, tell_error
+
+if TYPE_CHECKING:
+    from ng_capture.outputs.report import Summary
+    from ng_capture.outputs.rows_file import RowsFile
 
 _SHOWN = 5
 
 
-def tell_rows(rows: RowsFile | None, captured: Iterable[str], quiet: bool) -> bool:
+def tell_rows(rows: "RowsFile | None", captured: Iterable[str], quiet: bool) -> bool:
     """Name what is wrong between rows and captures; True if some line is broken or belongs to no rollout."""
     if rows is None:
         return False
@@ -22,7 +25,7 @@ def tell_rows(rows: RowsFile | None, captured: Iterable[str], quiet: bool) -> bo
     return bool(rows.faults)
 
 
-def tell_summary(summary: Summary) -> None:
+def tell_summary(summary: "Summary") -> None:
     """How many rollouts, and why some are masked."""
     if not summary.rollouts:
         tell("no rollout found")

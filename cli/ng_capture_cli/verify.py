@@ -3,17 +3,17 @@
 import sys
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from ng_capture.outputs.report import REPORT_SCHEMA, RolloutReport, Tally
-from ng_capture.outputs.rows_file import RowsFile
-from ng_capture.outputs.verify import Unread, verify
-from ng_capture.verdicts.findings import Finding
-from ng_capture.verdicts.judge import Judging
-from ng_capture.verdicts.policies import Policy
+if TYPE_CHECKING:
+    from ng_capture.outputs.report import RolloutReport, Tally
+    from ng_capture.outputs.verify import Unread
+    from ng_capture.verdicts.findings import Finding
+
+from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture_cli import exits, options
 from ng_capture_cli.output import Sink, open_sink
 from ng_capture_cli.summary import tell_rows, tell_summary
@@ -51,6 +51,10 @@ def command(
 
     Prints one line per finding and writes nothing anywhere. Exit code 1 if some rollout is masked.
     """
+    from ng_capture.outputs.report import Tally
+    from ng_capture.outputs.rows_file import RowsFile
+    from ng_capture.outputs.verify import Unread, verify
+
     listing = options.find_rollouts(paths, files_from, include, exclude)
     rows = RowsFile(rollouts) if rollouts is not None else None
     tally, unread = Tally(), list[Unread]()
@@ -77,7 +81,9 @@ def command(
     return exits.FINDINGS if summary.masked or faulty or not summary.rollouts else exits.DONE
 
 
-def _readable(results: Iterable[RolloutReport | Unread], unread: list[Unread]) -> Iterator[RolloutReport]:
+def _readable(results: "Iterable[RolloutReport | Unread]", unread: "list[Unread]") -> "Iterator[RolloutReport]":
+    from ng_capture.outputs.verify import Unread
+
     for result in results:
         if isinstance(result, Unread):
             unread.append(result)
@@ -85,14 +91,14 @@ def _readable(results: Iterable[RolloutReport | Unread], unread: list[Unread]) -
             yield result
 
 
-def _print_findings(reports: Iterable[RolloutReport], sink: Sink, verbose: bool, colors: Colors) -> None:
+def _print_findings(reports: "Iterable[RolloutReport]", sink: Sink, verbose: bool, colors: Colors) -> None:
     for report in reports:
         for finding in report.findings:
             if verbose or finding.severity != "info":
                 sink.write(_line(report.rollout_id, finding, colors).encode() + b"\n")
 
 
-def _line(rollout_id: str, finding: Finding, colors: Colors) -> str:
+def _line(rollout_id: str, finding: "Finding", colors: Colors) -> str:
     place = safe(rollout_id if finding.file is None else finding.file)
     if finding.line is not None:
         place += f":{finding.line}"
@@ -100,8 +106,10 @@ def _line(rollout_id: str, finding: Finding, colors: Colors) -> str:
     return f"{place}: {reason}: {safe(finding.message)}"
 
 
-def _print_document(reports: Iterable[RolloutReport], tally: Tally, sink: Sink) -> None:
+def _print_document(reports: "Iterable[RolloutReport]", tally: "Tally", sink: Sink) -> None:
     """One JSON document, written as the reports come: the summary stands last."""
+    from ng_capture.outputs.report import REPORT_SCHEMA
+
     sink.write(b'{"schema":%b,"rollouts":[' % msgspec.json.encode(REPORT_SCHEMA))
     for number, report in enumerate(reports):
         sink.write((b",\n" if number else b"\n") + msgspec.json.encode(report))

@@ -141,12 +141,14 @@ def digest_fault(fields: EntryFields, full: IdSequence) -> Defect | None:
 
 def _one_call(copies: list[TokenEntry]) -> Call:
     first = copies[0]
-    if len(copies) == 1 or all(_same(first, other) for other in copies[1:]):
+    if len(copies) == 1:
+        return Call(first, first.prompt, first.full)
+    if all(_same(first, other) for other in copies[1:]):
         first = min(copies, key=lambda entry: (entry.file, entry.line))
         return Call(first, first.prompt, first.full, copies=len(copies))
     chosen = min(copies, key=lambda entry: (_is_doubtful(entry), _content_digest(entry)))
     places = sorted(copies, key=lambda entry: (entry.file, entry.line))
-    arrays = {(entry.generation.text, entry.prompt.digest() if entry.prompt else entry.prompt_text) for entry in copies}
+    arrays = {(entry.generation.text, entry.prompt.digest() if entry.prompt else entry.suffix.text) for entry in copies}
     detail = "token ids" if len(arrays) > 1 else "other fields"
     conflict = places[-1].locate(Defect(reason="conflicting_records", count=len(copies), detail=detail))
     return Call(chosen, chosen.prompt, chosen.full, conflict=conflict)
@@ -157,7 +159,7 @@ def _same(one: TokenEntry, other: TokenEntry) -> bool:
     if one.rest != other.rest or one.generation.text != other.generation.text or one.log_probs != other.log_probs:
         return False
     if one.prompt is None or other.prompt is None:
-        return one.prompt is other.prompt and one.prompt_text == other.prompt_text and one.faults == other.faults
+        return one.prompt is other.prompt and one.suffix.text == other.suffix.text and one.faults == other.faults
     return len(one.prompt) == len(other.prompt) and one.prompt.starts_with(other.prompt)
 
 
@@ -169,7 +171,7 @@ def _content_digest(entry: TokenEntry) -> str:
     content = orjson.dumps(
         [
             encode_json(entry.rest).decode(),
-            entry.prompt.digest() if entry.prompt is not None else entry.prompt_text.decode(),
+            entry.prompt.digest() if entry.prompt is not None else entry.suffix.text.decode(),
             entry.generation.text.decode(),
             list(entry.log_probs or ()),
         ]

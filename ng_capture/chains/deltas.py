@@ -5,8 +5,6 @@ import msgspec
 from ng_capture.chains.calls import Call, Calls, digest_fault
 from ng_capture.chains.cycles import calls_in_cycles
 from ng_capture.records.defects import Defect
-from ng_capture.records.ids import BadTokenId, read_ids
-from ng_capture.records.token_entry import bad_prompt_id
 
 
 def materialize(calls: Calls) -> dict[str, Call]:
@@ -36,10 +34,7 @@ def _materialized(call: Call, parent: Call | None, circular: frozenset[str]) -> 
         return call.with_fault(Defect(reason="delta_unresolvable", parent=named, detail=detail))
     if any(fault.reason == "bad_token_id" for fault in call.faults):
         return call
-    try:
-        prompt = parent.full.extended(read_ids(call.entry.prompt_text))
-    except BadTokenId as error:
-        return call.with_fault(bad_prompt_id(error.position, error.found))
+    prompt = parent.full.extended(call.entry.suffix)
     full = prompt.extended(call.entry.generation)
     fault = digest_fault(call.fields, full)
     if fault is not None:

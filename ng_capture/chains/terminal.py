@@ -199,7 +199,7 @@ def _same_sequence(one: Call, other: Call) -> bool:
     stamps = [(call.fields.digest, call.fields.cum_len) for call in (one, other)]
     if all(digest and length is not None for digest, length in stamps):
         return stamps[0] == stamps[1]
-    compare: Callable[[Call], object] = lambda call: (call.entry.prompt_text, call.entry.generation.text)  # noqa: E731
+    compare: Callable[[Call], object] = lambda call: (call.entry.suffix.text, call.entry.generation.text)  # noqa: E731
     if one.full is None or other.full is None or one.prompt is None or other.prompt is None:
         return compare(one) == compare(other)
     return (

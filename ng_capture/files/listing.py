@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.files.names import ENDINGS, CaptureName, FileKind, names_of, natural_key, parse_name
@@ -12,8 +12,7 @@ from ng_capture.files.names import ENDINGS, CaptureName, FileKind, names_of, nat
 _WILDCARDS = frozenset("*?[")
 
 
-@dataclass(frozen=True, slots=True)
-class RolloutFiles:
+class RolloutFiles(NamedTuple):
     """The files of one rollout: its directory and their names, sorted."""
 
     rollout_id: str
@@ -27,8 +26,7 @@ class RolloutFiles:
         return os.path.join(self.directory, str(name))  # noqa: PTH118 (a million of them)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """Patterns on rollout ids; an empty `include` takes all."""
 
     include: tuple[str, ...] = ()

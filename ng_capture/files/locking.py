@@ -5,8 +5,6 @@ import os
 import time
 from collections.abc import Iterator
 
-import filelock
-
 from ng_capture.errors import SurroundingsError
 
 _PAUSE = 0.02
@@ -37,6 +35,9 @@ def exclusive(path: str, patience: float) -> Iterator[None]:
 
 
 def _locked(descriptor: int, path: str) -> bool:
+    # here: only sealing takes a lock
+    import filelock
+
     try:
         return filelock.lock_descriptor(descriptor, blocking=False)
     except OSError as error:

@@ -1,9 +1,9 @@
 """What the files of one rollout are called (capture-files.md 1 and 1.8)."""
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
+from typing import NamedTuple
 
 ROLLOUT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _DIGITS = re.compile(r"([0-9]+)")
@@ -39,8 +39,7 @@ _TEXTS = tuple((f".{kind}{compression}", kind, compression) for kind, compressio
 _LAST_PARTS = tuple({text.rsplit(".", 1)[1] for text, _, _ in _TEXTS})
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureName:
+class CaptureName(NamedTuple):
     """A file name taken apart: rollout id, kind, compression."""
 
     rollout_id: str

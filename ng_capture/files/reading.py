@@ -3,36 +3,36 @@
 Lines come with their number and their byte offset in the uncompressed stream.
 """
 
-import gzip
 import hashlib
 import io
 import os
 import stat
-import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Self, cast
-
-import zstandard
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.names import Compression
 
+if TYPE_CHECKING:
+    import zstandard
+
 _BUFFER = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line without its line break; `terminated` tells whether the break was there."""
+class Line(NamedTuple):
+    """One line as it was read, with its line break where it has one."""
 
     number: int
     offset: int
     data: bytes
-    terminated: bool
+
+    @property
+    def terminated(self) -> bool:
+        """False for a last line without a line break."""
+        return self.data.endswith(b"\n")
 
 
-@dataclass(frozen=True, slots=True)
-class StreamFault:
+class StreamFault(NamedTuple):
     """A compressed stream that ends too early (`truncated`) or cannot be decompressed, after `offset` bytes of text."""
 
     number: int
@@ -78,22 +78,37 @@ class CaptureFile:
             while True:
                 try:
                     data = text.readline()
-                except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+                except _decompression_errors(self._compression) as error:
                     self.fault = StreamFault(number + 1, offset, isinstance(error, EOFError))
                     return
                 if not data:
                     return
                 number += 1
-                terminated = data.endswith(b"\n")
-                yield Line(number, offset, data[:-1] if terminated else data, terminated)
+                yield Line(number, offset, data)
                 offset += len(data)
 
     def _text(self) -> io.BufferedReader:
         if self._compression is Compression.GZIP:
+            import gzip
+
             return io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=self._raw)), _BUFFER)
         if self._compression is Compression.ZSTD:
             return io.BufferedReader(_ZstdReader(self._raw), _BUFFER)
         return io.BufferedReader(self._raw, _BUFFER)
+
+
+def _decompression_errors(compression: Compression) -> tuple[type[Exception], ...]:
+    """What a damaged stream raises; the libraries are loaded for files that need them."""
+    if compression is Compression.GZIP:
+        import gzip
+        import zlib
+
+        return EOFError, zlib.error, gzip.BadGzipFile
+    if compression is Compression.ZSTD:
+        import zstandard
+
+        return EOFError, zstandard.ZstdError
+    return ()
 
 
 class _Bounded(io.RawIOBase):
@@ -134,7 +149,7 @@ class _ZstdReader(io.RawIOBase):
 
     def __init__(self, source: io.RawIOBase) -> None:
         self._source = source
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._frame = _new_frame()
         self._inside = False
         self._ready = b""
 
@@ -157,7 +172,13 @@ class _ZstdReader(io.RawIOBase):
                 raise EOFError("the last frame is cut")
             return False
         if self._frame.eof:
-            self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._frame = _new_frame()
         self._ready = self._frame.decompress(data)
         self._inside = not self._frame.eof
         return True
+
+
+def _new_frame() -> "zstandard.ZstdDecompressionObj":
+    import zstandard
+
+    return zstandard.ZstdDecompressor().decompressobj()

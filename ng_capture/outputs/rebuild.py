@@ -1,7 +1,6 @@
 """Rebuild what can be trusted: finished rows with tokens, or training rows, and the receipt that covers them."""
 
 from collections.abc import Iterator
-from enum import StrEnum
 
 import msgspec
 
@@ -9,38 +8,14 @@ from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import Listing
 from ng_capture.outputs.chunks import Chunk, joined
 from ng_capture.outputs.delivery import deliver, deliver_unjudged
+from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
 from ng_capture.outputs.receipt import ReceiptRollout, receipt_rollout
 from ng_capture.outputs.rows_file import RowsFile, decoded
 from ng_capture.outputs.training_rows import TableRow, training_rows
 from ng_capture.outputs.verify import VerifyTask, files_of, judge_task, verify_tasks
 from ng_capture.outputs.work import in_order
 from ng_capture.store.seal import NotSealed, Sealed, seal
-from ng_capture.verdicts.judge import Judgement, Judging
-
-
-class Shape(StrEnum):
-    """What a rebuild writes: finished rows with rebuilt responses, or one training row per chain."""
-
-    ROLLOUTS = "rollouts"
-    ROWS = "rows"
-
-
-class Masked(StrEnum):
-    """What becomes of the rows of masked rollouts."""
-
-    KEEP = "keep"
-    DROP = "drop"
-
-
-class Rebuild(msgspec.Struct, frozen=True):
-    """How to rebuild. `table`: rows as arrays, for a columnar file; `copied`: lines that may leave the process."""
-
-    shape: Shape
-    judging: Judging
-    masked: Masked = Masked.KEEP
-    sealing: bool = False
-    table: bool = False
-    copied: bool = False
+from ng_capture.verdicts.judge import Judgement
 
 
 class RebuildTask(msgspec.Struct, frozen=True, eq=False):

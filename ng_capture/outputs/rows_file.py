@@ -74,7 +74,7 @@ class RowsFile:
         with CaptureFile(self.path, self._compression) as file:
             for line in file.lines():
                 skip = len(BOM) if line.number == 1 and line.data.startswith(BOM) else 0
-                data = line.data[skip:]
+                data = line.data[skip:].rstrip(b"\r\n")
                 if data.strip():
                     yield self._row(line.number, line.offset + skip, data)
             if file.fault is not None:

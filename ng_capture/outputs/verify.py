@@ -13,7 +13,8 @@ from ng_capture.outputs.work import in_order
 from ng_capture.records.rollout_row import NO_EVIDENCE
 from ng_capture.records.snapshot import Snapshot
 from ng_capture.store.snapshot import read_snapshot
-from ng_capture.verdicts.judge import Judgement, Judging, judge
+from ng_capture.verdicts.judge import Judgement, judge
+from ng_capture.verdicts.judging import Judging
 
 
 class Unread(msgspec.Struct, frozen=True):

@@ -1,10 +1,11 @@
 """One rollout at a time, here or in several processes, with the results in the order of the tasks."""
 
-import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -20,6 +21,10 @@ def in_order(function: Callable[[Task], Result], tasks: Iterable[Task], jobs: in
     if jobs <= 1:
         yield from map(function, tasks)
         return
+    # here: a single process need not load them
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     # spawn: a fork copies locks that threads of a library hold, and then waits for them for ever
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: deque[Future[Result]] = deque()

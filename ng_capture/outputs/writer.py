@@ -11,7 +11,8 @@ import msgspec
 
 from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import AtomicFile, discard
-from ng_capture.outputs.rebuild import Rebuild, Rebuilt
+from ng_capture.outputs.rebuild import Rebuilt
+from ng_capture.outputs.rebuilding import Rebuild
 from ng_capture.outputs.receipt import ReceiptOptions, ReceiptOutput, receipt_head, receipt_tail
 from ng_capture.outputs.rows_file import RowsFile
 from ng_capture.outputs.training_rows import TableRow

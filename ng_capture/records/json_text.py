@@ -45,8 +45,11 @@ def encode_json(value: object) -> bytes:
 
 
 def decode_exact(data: bytes) -> Any:
-    """The value with integers of any size kept exactly; the bytes are known to be JSON."""
-    return json.loads(data)
+    """The value with integers of any size kept exactly; raises ValueError."""
+    try:
+        return json.loads(data, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def _has_surrogate(data: bytes) -> bool:

@@ -8,7 +8,7 @@ import json
 import secrets
 from array import array
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -52,17 +52,40 @@ class EntryFields(msgspec.Struct, frozen=True):
     weight_version: int | str | None = None
 
 
+class PromptText(NamedTuple):
+    """The ids of a stored prompt as text: what stands from `start` to the bracket at `end` of `data`."""
+
+    data: bytes
+    start: int
+    end: int
+
+    def from_(self, position: int) -> bytes:
+        """The ids from a position on, a comma behind each."""
+        return self.data[position : self.end] + b"," if position < self.end else b""
+
+    @property
+    def text(self) -> bytes:
+        return self.from_(self.start)
+
+    def alone(self) -> "PromptText":
+        """The same ids without the line that they stood in."""
+        return PromptText(self.data[self.start : self.end + 1], 0, self.end - self.start)
+
+
+NO_PROMPT = PromptText(b"]", 0, 0)
+
+
 class TokenEntry(msgspec.Struct, frozen=True, eq=False):
     """One captured call.
 
-    `prompt_text` is the stored prompt (only the suffix of a delta) until the placer has made `prompt` of it;
+    `stored` is the prompt as text until the placer has made `prompt` of it, or `suffix` where the record is a delta.
     `prompt` and `full` (prompt and generation) are None for a delta and where `faults` tells of a bad id.
     `rest` is the decoded object without the three arrays, unknown keys included.
     """
 
     fields: EntryFields
     rest: Mapping[str, object]
-    prompt_text: bytes
+    stored: PromptText
     generation: IdText
     generated: int
     log_probs: "array[float] | None"
@@ -72,6 +95,7 @@ class TokenEntry(msgspec.Struct, frozen=True, eq=False):
     byte: int = 0
     prompt: IdSequence | None = None
     full: IdSequence | None = None
+    suffix: IdText = NO_IDS
 
     @property
     def call_id(self) -> str:
@@ -90,12 +114,20 @@ class Unreadable(ValueError):
         self.defect = defect
 
 
+class _Decoded(NamedTuple):
+    """A line taken apart: the object without its prompt, the prompt, what was wrong."""
+
+    rest: dict[str, object]
+    stored: PromptText
+    faults: list[Defect]
+
+
 def decode_entry(data: bytes, *, file: str = "", line: int = 0, byte: int = 0) -> TokenEntry:
     """The entry of one line, which stands at that place; raises Unreadable."""
     decoded = _decode_cut(data)
     if decoded is None:
         decoded = _decode_whole(data)
-    rest, prompt_text, faults = decoded
+    rest, stored, faults = decoded
     fields = _fields(rest)
     generation = rest.pop("generation_token_ids", None)
     log_probs = rest.pop("generation_log_probs", None)
@@ -114,7 +146,7 @@ def decode_entry(data: bytes, *, file: str = "", line: int = 0, byte: int = 0) -
     return TokenEntry(
         fields=fields,
         rest=rest,
-        prompt_text=prompt_text,
+        stored=stored,
         generation=ids,
         generated=len(generation),
         log_probs=checked.values,
@@ -125,7 +157,7 @@ def decode_entry(data: bytes, *, file: str = "", line: int = 0, byte: int = 0) -
     )
 
 
-def _decode_cut(data: bytes) -> tuple[dict[str, object], bytes, list[Defect]] | None:
+def _decode_cut(data: bytes) -> _Decoded | None:
     """Decode the line without its prompt, or None where that is not safe."""
     start = data.find(_PROMPT_ARRAY)
     if start < 0:
@@ -141,11 +173,10 @@ def _decode_cut(data: bytes) -> tuple[dict[str, object], bytes, list[Defect]] | 
         return None
     if not isinstance(value, dict) or value.pop("prompt_token_ids", None) != _CUT:
         return None
-    text = data[first : end + 1].replace(b"]", b",") if end > first else b""
-    return value, text, [Defect(reason="lone_surrogate")] if surrogate else []
+    return _Decoded(value, PromptText(data, first, end), [Defect(reason="lone_surrogate")] if surrogate else [])
 
 
-def _decode_whole(data: bytes) -> tuple[dict[str, object], bytes, list[Defect]]:
+def _decode_whole(data: bytes) -> _Decoded:
     try:
         value, surrogate = decode_json(data)
     except ValueError:
@@ -158,10 +189,11 @@ def _decode_whole(data: bytes) -> tuple[dict[str, object], bytes, list[Defect]]:
     if not isinstance(prompt, list):
         raise Unreadable(_invalid("prompt_token_ids must be a list", value.get("model_call_id")))
     try:
-        return value, id_list(prompt).text, faults
+        text = id_list(prompt).text[:-1] + b"]"
+        return _Decoded(value, PromptText(text, 0, len(text) - 1), faults)
     except BadTokenId as error:
         exact = decode_exact(data)["prompt_token_ids"][error.position]
-        return value, b"", [*faults, bad_prompt_id(error.position, exact)]
+        return _Decoded(value, NO_PROMPT, [*faults, bad_prompt_id(error.position, exact)])
 
 
 def bad_prompt_id(position: int, found: object) -> Defect:

@@ -92,7 +92,7 @@ def _index(path: str, state: StoreState) -> _Index | NotSealed:
     size = 0
     with CaptureFile(path) as file:
         for line in file.lines():
-            size = line.offset + len(line.data) + line.terminated
+            size = line.offset + len(line.data)
             data = line.data.strip()
             if not data:
                 continue

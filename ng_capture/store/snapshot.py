@@ -46,12 +46,16 @@ class _Reader:
         placer = Placer()
         self._each_line(FileKind.TOKENS, lambda name, line: placer.add(_entry(name, line)))
         tokens_size = self._text_size if self._rollout.of_kind(FileKind.TOKENS) else None
+        placed = placer.finish()
+        self._defects += [
+            Defect(reason="damaged_line", file=entry.file, line=entry.line, byte=entry.byte) for entry in placed.damaged
+        ]
         raw_calls: list[RawCall] = []
         self._each_line(FileKind.CAPTURE, lambda _, line: raw_calls.extend(_raw_call(line)))
         captures = self._rollout.of_kind(FileKind.CAPTURE)
         return Snapshot(
             rollout_id=rollout_id,
-            entries=tuple(placer.finish()),
+            entries=placed.entries,
             raw_calls=tuple(raw_calls) if captures else None,
             state=state,
             intents=intents,
@@ -101,11 +105,11 @@ class _Reader:
     def _lines_of(self, name: str, file: CaptureFile, take: Callable[[str, Line], None]) -> int:
         size, nothing_read = 0, True
         for line in file.lines():
-            size = line.offset + len(line.data) + line.terminated
+            size = line.offset + len(line.data)
             if line.number == 1 and line.data.startswith(BOM):
                 self._note(Defect(reason="bom"), name, 1, 0)
-                line = Line(1, 0, line.data[len(BOM) :], line.terminated)
-            if not line.data.strip():
+                line = Line(1, 0, line.data[len(BOM) :])
+            if not line.data or line.data.isspace():
                 continue
             try:
                 take(name, line)

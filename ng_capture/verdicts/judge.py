@@ -13,22 +13,15 @@ from ng_capture.verdicts.accounting import Accounting, account, left_out
 from ng_capture.verdicts.completeness import Completeness, check_completeness, intents_prove_all
 from ng_capture.verdicts.deviations import delivered_by, masked_by
 from ng_capture.verdicts.findings import Finding, find
+from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture.verdicts.metrics import Metrics, empty_generation_calls, metrics_of
-from ng_capture.verdicts.policies import Outcome, PlannedRow, Policy, apply_policy, errors
+from ng_capture.verdicts.policies import Outcome, PlannedRow, apply_policy, errors
 from ng_capture.verdicts.reasons import in_order, severity_of
 from ng_capture.verdicts.reference import reference_masks
 
 Verdict = Literal["trainable", "masked"]
 _TOLD_BY_THE_PARENT = frozenset({"conflicting_records", "digest_mismatch"})
 _NOT_OF_A_CALL = frozenset({"empty_capture", "no_generated_tokens", "retired"})
-
-
-class Judging(msgspec.Struct, frozen=True):
-    """How to judge: the policy, the policy's model where other models also called, links inferred where none are."""
-
-    policy: Policy = Policy.TERMINAL
-    policy_model: str | None = None
-    infer_links: bool = False
 
 
 DEFAULT_JUDGING = Judging()

@@ -1,7 +1,6 @@
 """Which chains become training rows: `strict`, `terminal`, `all` (design.md "Judging", policies-and-exports.md 4.1)."""
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 import msgspec
 
@@ -9,15 +8,8 @@ from ng_capture.chains.analysis import Analysis
 from ng_capture.chains.forest import leaf_paths
 from ng_capture.records.defects import Defect
 from ng_capture.verdicts.evidence import evidence_faults
+from ng_capture.verdicts.judging import Policy
 from ng_capture.verdicts.reasons import severity_of
-
-
-class Policy(StrEnum):
-    """Which chains are delivered."""
-
-    STRICT = "strict"
-    TERMINAL = "terminal"
-    ALL = "all"
 
 
 class PlannedRow(msgspec.Struct, frozen=True):

@@ -62,6 +62,15 @@ class Call:
     request: list[dict[str, Any]]
     fields: dict[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        link = f"<{self.parent.name}" if self.parent else ""
+        return f"{self.name}{link}: {self.prompt} -> {self.generation}" + (f" {self.fields}" if self.fields else "")
+
+    @property
+    def name(self) -> str:
+        """Its id, short enough to read."""
+        return f"#{self.number}({self.id[:4]})"
+
     @property
     def full(self) -> list[int]:
         return self.prompt + self.generation
@@ -159,6 +168,9 @@ class Forge:
         self.delta = delta
         self.calls: list[Call] = []
 
+    def __repr__(self) -> str:
+        return f"{self.rollout_id}{' in deltas' if self.delta else ''}: {self.calls}"
+
     def root(self, prompt: Sequence[int], generation: Sequence[int], **fields: Any) -> Call:
         """A call without a parent."""
         return self._add(prompt, generation, None, fields)
@@ -223,8 +235,11 @@ def token_digest(ids: Sequence[int]) -> str:
 
 
 def canonical(value: object) -> bytes:
-    """JSON as Gym writes it: sorted keys, no spaces."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    """JSON as Gym writes it: sorted keys, no spaces; integers of any size for faulty writers."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
 def in_lines(lines: Iterable[bytes]) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ng_capture.outputs.shapes.captured import FinishedRow, RawCallLine, StoreStateFile, TokenLine
-from ng_capture.outputs.shapes.written import ReceiptFile, RebuiltRow, RolloutVerdict, RowOfChain, VerifyDocument
+from ng_capture.outputs.shapes.written import RebuiltRow, ReceiptFile, RolloutVerdict, RowOfChain, VerifyDocument
 
 SHAPES: dict[str, type[BaseModel]] = {
     "token-entry": TokenLine,

@@ -1,0 +1,77 @@
+"""Random captures: healthy rollouts of any shape, and faults that say what they touch.
+
+    @given(captures("call whole end"))  # healthy, or with up to three faults of these kinds
+    @given(captures(""))                # healthy only
+    def test_claim(capture: Capture) -> None:
+        write_files(directory, capture.files())
+
+The faults of each kind are in `tests.support.faults`, what a capture tells of itself in `tests.support.capture`.
+"""
+
+from hypothesis import strategies as st
+
+from tests.support.capture import Capture
+from tests.support.faults import FAULTS, Draw
+from tests.support.forge import Call, Forge, Row
+
+ids = st.lists(st.integers(1, 9) | st.sampled_from([0, 151_643, 2**31 - 1]), max_size=4)
+some_ids = st.lists(st.integers(1, 9), min_size=1, max_size=4)
+
+
+@st.composite
+def forges(draw: Draw, max_calls: int = 7) -> Forge:
+    """A rollout: continuations, branches, retries, sub-agents and compactions, calls that generated nothing."""
+    forge = Forge(delta=draw(st.booleans()))
+    forge.root(draw(some_ids), draw(ids))
+    for _ in range(draw(st.integers(0, max_calls - 1))):
+        at = forge.calls[-1 - draw(st.integers(0, max_calls)) % len(forge.calls)]
+        kind = draw(st.sampled_from(["then", "then", "then", "retry", "root", "unconditional"]))
+        if kind == "then":
+            at.then(draw(ids), draw(ids))
+        elif kind == "retry":
+            at.retry(draw(ids if at.prompt else some_ids))
+        else:
+            forge.root([] if kind == "unconditional" else draw(some_ids), draw(some_ids))
+    return forge
+
+
+@st.composite
+def captures(draw: Draw, kinds: str, max_faults: int = 3, named: bool | None = None) -> Capture:
+    """A capture with faults of these kinds; `named` tells whether a row names a scored call (at random if None)."""
+    forge = draw(forges())
+    answers = [call for call in forge.calls if call.generation]
+    capture = Capture(forge)
+    if answers and (draw(st.booleans()) if named is None else named):
+        capture.scored = draw(st.sampled_from(answers))
+        capture.row = draw(st.sampled_from(_rows(capture.scored)))
+    # what is kept beside the records: none of it where another writer was at work
+    keeps = draw(st.sets(st.sampled_from(["state", "intents", "exchanges"])))
+    if "exchanges" in keeps:
+        capture.exchanges = [call.raw() for call in forge.calls]
+    faults = {name: fault for kind in kinds.split() for name, fault in FAULTS[kind].items()}
+    if faults:
+        capture.done = draw(st.lists(st.sampled_from(sorted(faults)), max_size=max_faults))
+    chosen = [faults[name] for name in capture.done]
+    for fault in chosen:
+        if not fault.of_disk:
+            fault.apply(draw, capture)
+    capture.lines = [(call.id, call.line()) for call in forge.calls]
+    if "state" in keeps:
+        capture.state = forge.state()
+    if "intents" in keeps:
+        capture.intents = [call.id for call in forge.calls]
+    for fault in chosen:
+        if fault.of_disk:
+            fault.apply(draw, capture)
+    return capture
+
+
+def _rows(scored: Call) -> list[Row]:
+    """The ways in which a finished row can name its scored call."""
+    forge = scored.forge
+    return [
+        forge.row(_ng_terminal_model_call_id=scored.id),
+        forge.row(scored),
+        forge.row(terminal_response_id=scored.response_id),
+        forge.row(scored, _ng_terminal_model_call_id=scored.id),
+    ]

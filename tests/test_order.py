@@ -1,0 +1,62 @@
+"""Promise 4: the order of lines and of files decides nothing (design.md, "Judging" and "Reliability promises")."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ng_capture.outputs.report import report_on
+from ng_capture.verdicts.policies import Policy
+from tests.support.capture import Capture
+from tests.support.forge import Files, Forge, judged, rows_of, write_files
+from tests.support.strategies import captures
+
+PARTS = ("", ".gz", ".zst")
+OF_THE_PLACE = ("file", "line", "byte")
+
+
+def told(files: Files, capture: Capture, policy: Policy) -> dict[str, Any]:
+    """Everything that is said of a rollout but where it was read."""
+    with tempfile.TemporaryDirectory() as directory:
+        write_files(Path(directory), files)
+        judgement = judged(Path(directory), row=capture.row, policy=policy)
+    report = msgspec.to_builtins(report_on(judgement))
+    # what the reference would have said rests on where its index ends
+    del report["deviation"]
+    bare = [{key: value for key, value in found.items() if key not in OF_THE_PLACE} for found in report["findings"]]
+    report["findings"] = sorted(bare, key=repr)
+    report["rows"] = rows_of(judgement, capture.row)
+    for row in report["rows"]:
+        del row["sources"]
+    return report
+
+
+@settings(max_examples=150, deadline=None)
+@given(capture=captures("call whole"), policy=st.sampled_from(list(Policy)), data=st.data())
+def test_the_order_of_lines_changes_nothing_that_is_told(capture: Capture, policy: Policy, data: st.DataObject) -> None:
+    order = data.draw(st.permutations(range(len(capture.lines))))
+    shuffled = capture.files_in(order, [""] * len(order))
+    assert told(shuffled, capture, policy) == told(capture.files(), capture, policy)
+
+
+@settings(max_examples=150, deadline=None)
+@given(capture=captures("call whole"), policy=st.sampled_from(list(Policy)), data=st.data())
+def test_records_split_over_plain_and_compressed_files_are_one_rollout(
+    capture: Capture, policy: Policy, data: st.DataObject
+) -> None:
+    count = len(capture.lines)
+    order = data.draw(st.permutations(range(count)))
+    parts = data.draw(st.lists(st.sampled_from(PARTS), min_size=count, max_size=count))
+    assert told(capture.files_in(order, parts), capture, policy) == told(capture.files(), capture, policy)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_compressed_file_is_judged_as_the_plain_one(part: str, tmp_path: Path) -> None:
+    forge = Forge()
+    answer = forge.root([1, 2], [3]).then([4], [5, 6])
+    forge.write(tmp_path, compression=part)
+    assert [row["tokens"] for row in rows_of(judged(tmp_path, row=forge.row(answer)))] == [[1, 2, 3, 4, 5, 6]]
