@@ -29,6 +29,7 @@ def told(files: Files, capture: Capture, policy: Policy) -> dict[str, Any]:
     del report["deviation"]
     bare = [{key: value for key, value in found.items() if key not in OF_THE_PLACE} for found in report["findings"]]
     report["findings"] = sorted(bare, key=repr)
+    report["notes"] = sorted(report["notes"])
     report["rows"] = rows_of(judgement, capture.row)
     for row in report["rows"]:
         del row["sources"]

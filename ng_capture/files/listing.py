@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ng_capture.errors import SurroundingsError, UsageError
-from ng_capture.files.names import ENDINGS, CaptureName, FileKind, names_of, natural_key, parse_name
+from ng_capture.files.names import ENDINGS, CaptureName, Compression, FileKind, names_of, natural_key, parse_name
 
 _WILDCARDS = frozenset("*?[")
 
@@ -21,6 +21,11 @@ class RolloutFiles(NamedTuple):
 
     def of_kind(self, kind: FileKind) -> list[CaptureName]:
         return [name for name in self.names if name.kind is kind]
+
+    def including(self, kind: FileKind) -> "RolloutFiles":
+        """The same files and one more of this kind, uncompressed, that was made since."""
+        name = CaptureName(self.rollout_id, kind, Compression.NONE)
+        return self if name in self.names else self._replace(names=(*self.names, name))
 
     def path(self, name: CaptureName) -> str:
         return os.path.join(self.directory, str(name))  # noqa: PTH118 (a million of them)

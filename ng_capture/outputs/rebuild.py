@@ -6,6 +6,7 @@ import msgspec
 
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import Listing
+from ng_capture.files.names import FileKind
 from ng_capture.outputs.chunks import Chunk, joined
 from ng_capture.outputs.delivery import deliver, deliver_unjudged
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
@@ -53,6 +54,8 @@ def rebuild_rollout(task: RebuildTask) -> Rebuilt:
         return _refused(job, how, task.error, None)
     try:
         sealed = seal(job.files) if how.sealing and job.files is not None else None
+        if isinstance(sealed, Sealed) and job.files is not None:
+            job = msgspec.structs.replace(job, files=job.files.including(FileKind.STATE))
         judgement = judge_task(job, hashed=True)
     except SurroundingsError as error:
         return _refused(job, how, error.message, error.message)

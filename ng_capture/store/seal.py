@@ -21,6 +21,9 @@ from ng_capture.records.token_entry import Unreadable, decode_entry
 
 PATIENCE = 10.0
 
+_NO_STATE = b'{"entry_digests":{},"indexed_size":0}'
+_READABLE_BY_THE_REFERENCE = frozenset({"logprob_all_zero", "logprob_positive", "logprob_sentinel"})
+
 
 class Sealed(msgspec.Struct, frozen=True):
     """The frozen snapshot of a rollout."""
@@ -52,7 +55,7 @@ def seal(files: RolloutFiles, patience: float = PATIENCE) -> Sealed | NotSealed:
 def _sealed_under_lock(files: RolloutFiles, tokens: CaptureName) -> Sealed | NotSealed:
     path = Path(files.path(CaptureName(files.rollout_id, FileKind.STATE, Compression.NONE)))
     try:
-        raw = path.read_bytes() if path.exists() else b"{}"
+        raw = path.read_bytes() if path.exists() else _NO_STATE
         state = decode_state(raw)
     except ValueError:
         return NotSealed("its state cannot be read")
@@ -99,9 +102,13 @@ def _index(path: str, state: StoreState) -> _Index | NotSealed:
             if not line.terminated:
                 return NotSealed(f"line {line.number} has no line break")
             try:
-                call_id = decode_entry(data).call_id
+                entry = decode_entry(data)
             except Unreadable as error:
                 return NotSealed(f"line {line.number}: {error.defect.reason}")
+            for fault in entry.faults:
+                if fault.reason not in _READABLE_BY_THE_REFERENCE:
+                    return NotSealed(f"line {line.number}: {fault.reason}")
+            call_id = entry.call_id
             digest = hashlib.sha256(data).hexdigest()
             if digests.setdefault(call_id, digest) != digest or known.get(call_id, digest) != digest:
                 return NotSealed(f"line {line.number}: call {call_id} has two contents")

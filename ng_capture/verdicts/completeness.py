@@ -12,13 +12,15 @@ class Completeness(msgspec.Struct, frozen=True):
     """What may be missing from a rollout.
 
     `lost_calls` are known by their ids; `unidentified_marks` counts incomplete marks that name no call; `failed_calls`
-    are raw calls that the server did not answer: they are not missed.
+    are raw calls that the server did not answer: they are not missed. `incomplete` is NeMo Gym's flag: its state says so
+    or an announced call has no record (capture-files.md 1.5).
     """
 
     defects: tuple[Defect, ...]
     lost_calls: tuple[str, ...]
     unidentified_marks: int
     failed_calls: tuple[str, ...]
+    incomplete: bool = False
 
 
 def check_completeness(snapshot: Snapshot, calls: Calls, policy_model: str | None) -> Completeness:
@@ -32,6 +34,7 @@ def check_completeness(snapshot: Snapshot, calls: Calls, policy_model: str | Non
     for intent in snapshot.intents or ():
         if intent.call_id and intent.call_id not in calls and intent.call_id not in refused:
             lost.setdefault(intent.call_id, _lost(intent, snapshot.intents_file, "was announced but has no record"))
+    incomplete = bool(lost) or (state is not None and state.incomplete)
     for mark in snapshot.marks or ():
         if mark.call_id:
             lost.setdefault(mark.call_id, _lost(mark, snapshot.marks_file, "was marked incomplete"))
@@ -50,7 +53,7 @@ def check_completeness(snapshot: Snapshot, calls: Calls, policy_model: str | Non
         defects.append(Defect(reason="no_generated_tokens", count=len(calls)))
     unidentified = sum(not mark.call_id for mark in snapshot.marks or ())
     lost_calls = tuple(sorted({*lost, *raw.lost}))
-    return Completeness(tuple(defects), lost_calls, unidentified, raw.failed)
+    return Completeness(tuple(defects), lost_calls, unidentified, raw.failed, incomplete)
 
 
 def intents_prove_all(snapshot: Snapshot, calls: Calls) -> bool:

@@ -11,7 +11,7 @@ from ng_capture.verdicts.reference import reference_cannot_read
 DEVIATIONS = {
     "own_digest": "every record's own ids are held against its digest and length; the reference checks only parents",
     "conflicting_duplicate": "one call id with two contents masks what is delivered through it, whatever field differs",
-    "terminal_evidence": "evidence about the scored call that does not fit masks; item ids speak where others are silent",
+    "terminal_evidence": "evidence about the scored call that does not fit masks; item ids speak where others are mute",
     "unfinished_capture": "whatever may mean a lost call or an unreadable line masks the rollout",
     "untrainable_values": "impossible values and the records of other rollouts or models are never trained",
     "raw_call_contradiction": "raw calls without tokens, other usage counts and truncated streams count",

@@ -76,7 +76,6 @@ def judge(snapshot: Snapshot, evidence: Evidence = NO_EVIDENCE, judging: Judging
     if retired:
         outcome = Outcome((), tuple(retired))
     reasons = () if outcome.rows else in_order(frozenset(fault.reason for fault in outcome.faults))
-    incomplete = any(defect.reason == "capture_incomplete" for defect in completeness.defects)
     return Judgement(
         snapshot=snapshot,
         analysis=analysis,
@@ -86,7 +85,7 @@ def judge(snapshot: Snapshot, evidence: Evidence = NO_EVIDENCE, judging: Judging
         reasons=reasons,
         deviation=_deviation(snapshot, analysis, judging, outcome, whole),
         findings=_findings(snapshot, analysis, completeness, outcome, retired),
-        metrics=metrics_of(snapshot, analysis, incomplete=incomplete),
+        metrics=metrics_of(snapshot, analysis, incomplete=completeness.incomplete),
         accounting=account(analysis, outcome.rows, outcome.faults),
     )
 

@@ -102,6 +102,11 @@ def ng_capture(*arguments: object) -> list[str]:
     return [sys.executable, "-c", "from ng_capture_cli.main import run; run()", *map(str, arguments)]
 
 
+def _environment() -> dict[str, str]:
+    """Compiled modules may be kept, as those of an installed package are."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def measured(command: Sequence[str]) -> Cost:
     """Run a child; raises Failed.
 
@@ -109,7 +114,7 @@ def measured(command: Sequence[str]) -> Cost:
     """
     with tempfile.TemporaryFile() as errors:
         start = time.perf_counter()
-        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=_environment())
         _, status, usage = os.wait4(child.pid, 0)
         wall = time.perf_counter() - start
         child.returncode = os.waitstatus_to_exitcode(status)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
@@ -35,6 +36,9 @@ class Capture:
     silent: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
+
     def __repr__(self) -> str:
         scored = f"scored {self.scored.name}" if self.scored else "nothing scored"
         return f"<{self.forge!r}, {scored}, with {self.kept}, faults {self.done}>"
@@ -57,7 +61,7 @@ class Capture:
     def files_in(self, order: Iterable[int], parts: Iterable[str]) -> Files:
         """The same lines in another order, each in the part that its place in `parts` names ("", ".gz", ".zst")."""
         placed = list(zip(order, parts, strict=False))
-        names = dict.fromkeys(part for _, part in placed)
+        names = dict.fromkeys([part for _, part in placed] or [""])
         texts = {name: in_lines(self.lines[i][1] for i, part in placed if part == name) for name in names}
         return {f"r-1.tokens.jsonl{name}": compressed(text, name) for name, text in texts.items()} | self.beside()
 
