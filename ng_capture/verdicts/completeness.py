@@ -12,8 +12,8 @@ class Completeness(msgspec.Struct, frozen=True):
     """What may be missing from a rollout.
 
     `lost_calls` are known by their ids; `unidentified_marks` counts incomplete marks that name no call; `failed_calls`
-    are raw calls that the server did not answer: they are not missed. `incomplete` is NeMo Gym's flag: its state says so
-    or an announced call has no record (capture-files.md 1.5).
+    are raw calls that the server did not answer: they are not missed. `incomplete` is NeMo Gym's flag: its state says
+    so, or an announced call has no record (capture-files.md 1.5).
     """
 
     defects: tuple[Defect, ...]

@@ -41,7 +41,7 @@ _OF_A_CALL = {
 
 
 def masked_by(whole: Sequence[Defect], faults: Sequence[Defect]) -> str:
-    """The deviation that masks what the reference delivers: of the whole rollout, of the evidence, first on the path."""
+    """The deviation that masks what the reference delivers: whole rollout, then evidence, then first on the path."""
     if whole:
         return _OF_A_CALL.get(whole[0].reason, "unfinished_capture")
     if any(fault.reason in EVIDENCE_REASONS for fault in faults):

@@ -1,6 +1,6 @@
 """A defect as users see it: with its severity and one sentence that holds the numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -17,10 +17,55 @@ class Finding(Defect, frozen=True, kw_only=True, omit_defaults=True):
 
 def find(defect: Defect, *, aside: bool = False) -> Finding:
     """The finding of a defect; `aside` tells that it stands off the delivered chain and masks nothing."""
-    message = _MESSAGES.get(defect.reason, _meaning)(defect)
+    message = _special(defect) or _TEMPLATES.get(defect.reason, "").format_map(_words(defect)) or _meaning(defect)
     if aside:
         message += " (off the delivered chain: masks nothing here)"
     return Finding(**msgspec.structs.asdict(defect), severity=severity_of(defect.reason), message=message)
+
+
+def _words(defect: Defect) -> dict[str, object]:
+    """The fields of a defect as a sentence takes them; `note` is the detail in brackets, where there is one."""
+    words = msgspec.structs.asdict(defect)
+    words["calls"] = _named(defect.calls or ())
+    words["several"] = len(defect.calls or ())
+    words["note"] = f" ({defect.detail})" if defect.detail else ""
+    words["records"] = _counted(defect.count, "call")
+    words["lines"] = _counted(defect.count, "line")
+    words["generated"] = _counted(defect.tokens, "generated token")
+    words["used"] = _counted(defect.usage, "generated token")
+    return words
+
+
+def _named(calls: Sequence[str]) -> str:
+    """Some ids in words; all of them are in the finding's `calls`."""
+    if len(calls) > _SHOWN:
+        return f"{', '.join(calls[:_SHOWN])} and {len(calls) - _SHOWN} more"
+    return " and ".join(filter(None, (", ".join(calls[:-1]), *calls[-1:])))
+
+
+def _counted(count: int | None, one: str) -> str:
+    return f"{count or 0:,} {one}{'' if count == 1 else 's'}"
+
+
+def _special(defect: Defect) -> str | None:
+    """Sentences whose form depends on what the defect has."""
+    call = defect.call
+    if defect.reason == "prefix_mismatch":
+        new = "the new prompt ends there" if defect.found is None else f"new {defect.found}"
+        place = f"token {defect.first_difference:,} of {defect.tokens:,}"
+        return f"call {call} leaves its parent {defect.parent} at {place} (held {defect.expected}, {new})"
+    if defect.reason == "capture_incomplete":
+        if call is not None:
+            return f"call {call} {defect.detail}"
+        return f"marked incomplete: {_counted(defect.count, 'mark') + ' ' if defect.count else ''}{defect.detail}"
+    if defect.reason == "terminal_not_captured":
+        note = f" ({defect.detail})" if defect.detail else ""
+        return f"the scored call {call} has no usable record{note}" if call else f"the scored call: {defect.detail}"
+    if defect.reason == "digest_mismatch" and defect.detail == "length":
+        return f"call {call}: the record says {defect.expected} ids, its own are {defect.found}"
+    if defect.reason == "parent_missing":
+        return f"call {call} names parent {defect.parent}: {defect.detail or 'there is no such record'}"
+    return None
 
 
 def _meaning(defect: Defect) -> str:
@@ -30,113 +75,58 @@ def _meaning(defect: Defect) -> str:
     return f"{subject}{REASONS[defect.reason].meaning}{detail}"
 
 
-def _prefix_mismatch(defect: Defect) -> str:
-    new = f"new {defect.found}" if defect.found is not None else "the new prompt ends there"
-    return (
-        f"call {defect.call} leaves its parent {defect.parent} at token {defect.first_difference:,} of "
-        f"{defect.tokens:,} (held {defect.expected}, {new})"
-    )
+_SHOWN = 8
 
-
-def _named(calls: Sequence[str] | None) -> str:
-    """Some ids in words; all of them are in the finding's `calls`."""
-    shown = list(calls or ())
-    more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
-    if not more and len(shown) > 1:
-        return f"{', '.join(shown[:-1])} and {shown[-1]}"
-    return ", ".join(shown[:8]) + more
-
-
-def _plural(count: int | None, one: str) -> str:
-    return f"{count:,} {one}" if count == 1 else f"{count or 0:,} {one}s"
-
-
-def _value(defect: Defect) -> str:
-    return f"call {defect.call}: log probability {defect.found} at position {defect.position} of its generation"
-
-
-def _capture_incomplete(defect: Defect) -> str:
-    if defect.call is not None:
-        return f"call {defect.call} {defect.detail}"
-    return (
-        f"{_plural(defect.count, 'mark')} without a call id" if defect.count else f"marked incomplete: {defect.detail}"
-    )
-
-
-def _digest_mismatch(defect: Defect) -> str:
-    if defect.detail == "length":
-        return f"call {defect.call}: the record says {defect.expected} ids, its own are {defect.found}"
-    return f"call {defect.call}: the record's digest {str(defect.expected)[:12]} is not that of its ids"
-
-
-def _detail(defect: Defect) -> str:
-    return f" ({defect.detail})" if defect.detail else ""
-
-
-_MESSAGES: dict[str, Callable[[Defect], str]] = {
-    "torn_tail": lambda d: "the last line is cut: the writer died in an append, that call is lost",
-    "missing_newline": lambda d: "the last line is a whole record without its line break",
-    "damaged_line": lambda d: f"not exactly one JSON object{_detail(d)}",
-    "nul_bytes": lambda d: f"{_plural(d.count, 'zero byte')} where a record was expected",
-    "schema_too_new": lambda d: f"record version {d.found}, the newest one understood is {d.expected}",
-    "invalid_record": lambda d: f"{f'call {d.call}: ' if d.call else ''}no valid record: {d.detail}",
-    "digest_mismatch": _digest_mismatch,
-    "conflicting_records": lambda d: f"call {d.call} has {d.count} copies that differ in their {d.detail}",
-    "duplicate_record": lambda d: f"{_plural(d.count, 'repeated line')} of {_named(d.calls)}, counted once",
-    "rollout_id_mismatch": lambda d: f"call {d.call} names rollout {d.found}, its file is of {d.expected}",
-    "foreign_model": lambda d: f"not of the policy model: {_named(d.calls)}",
-    "bad_token_id": lambda d: f"call {d.call}: {d.found} at position {d.position} of its {d.detail} is no token id",
-    "empty_prompt": lambda d: f"call {d.call} names a parent and has no prompt ids",
-    "logprob_length_mismatch": lambda d: (
-        f"call {d.call}: {d.logprobs} log probabilities for {_plural(d.tokens, 'generated token')}"
-    ),
-    "logprob_missing": lambda d: f"call {d.call}: no log probability at position {d.position} of its generation",
-    "logprob_not_number": _value,
-    "logprob_not_finite": _value,
-    "logprob_positive": _value,
-    "logprob_sentinel": _value,
-    "logprob_all_zero": lambda d: f"call {d.call}: all {d.tokens} log probabilities are 0.0",
-    "prefix_mismatch": _prefix_mismatch,
-    "parent_missing": lambda d: f"call {d.call} names parent {d.parent}: {d.detail or 'there is no such record'}",
-    "parent_unresolved": lambda d: f"the parent of call {d.call} was not known when it was made{_detail(d)}",
-    "parent_cycle": lambda d: f"call {d.call} and its parent {d.parent}: the links run in a circle",
-    "ambiguous_parent": lambda d: f"call {d.call} extends {_named(d.calls)} equally well",
-    "identical_parents": lambda d: f"call {d.call} extends {_named(d.calls)}, which are identical: the first is taken",
-    "link_missing": lambda d: f"call {d.call} carries no link to what came before it",
-    "delta_unresolvable": lambda d: f"call {d.call} is a delta on parent {d.parent} {d.detail}",
-    "prefix_supply_unproven": lambda d: (
-        f"call {d.call} asked the engine to start from its parent's tokens, its prompt ids do not prove it"
-    ),
-    "multiple_roots": lambda d: f"{len(d.calls or ())} first calls and nothing that names the right chain: {d.detail}",
-    "multiple_ends": lambda d: f"{len(d.calls or ())} last calls and nothing that names the right one: {d.detail}",
-    "ambiguous_retry": lambda d: f"calls {_named(d.calls)} answer one prompt and nothing extends or names one of them",
-    "terminal_not_captured": lambda d: (
-        f"the scored call {d.call} has no usable record{_detail(d)}"
-        if d.call
-        else f"the scored call was not captured: {d.detail}"
-    ),
-    "terminal_ambiguous": lambda d: f"the scored response may be that of {_named(d.calls)}",
-    "witness_disagreement": lambda d: f"the scored call is named differently: {d.detail}",
-    "terminal_chain_broken": lambda d: f"the chain of the scored call {d.call} holds a fault",
-    "terminal_unconfirmed": lambda d: "no record explains the scored response, but no call is missing",
-    "capture_incomplete": _capture_incomplete,
-    "empty_capture": lambda d: "no record at all",
-    "no_generated_tokens": lambda d: f"none of {_plural(d.count, 'call')} generated anything that can be trained",
-    "empty_generation": lambda d: f"generated nothing: {_named(d.calls)}",
-    "state_unreadable": lambda d: f"the lifecycle file cannot be read{_detail(d)}",
-    "retired": lambda d: "the payload was dropped after hand-off, only the tombstone is left",
-    "call_without_tokens": lambda d: f"call {d.call} was answered and has no token record",
-    "token_count_mismatch": lambda d: (
-        f"call {d.call}: the server counted {_plural(d.usage, 'generated token')}, the record has {d.ids}"
-    ),
-    "stream_truncated": lambda d: f"the stream of call {d.call} has no proper end",
-    "http_error": lambda d: f"call {d.call} was not answered ({d.found}); not missed",
-    "new_root": lambda d: f"call {d.call} begins a row of its own: {d.detail}",
-    "excluded": lambda d: f"call {d.call} carries no loss: {d.detail}",
-    "no_predecessor": lambda d: f"the first token of call {d.call} has no predecessor and is context",
-    "length_stopped": lambda d: f"stopped at the length limit: {_named(d.calls)}",
-    "mixed_weight_versions": lambda d: f"sampled from several weight versions: {d.detail}",
-    "abandoned_retry": lambda d: f"asked again and not kept: {_named(d.calls)}",
-    "after_terminal": lambda d: f"later than the scored call: {_named(d.calls)}",
-    "off_path": lambda d: f"on another chain than the delivered one: {_named(d.calls)}",
+_TEMPLATES = {
+    "torn_tail": "the last line is cut: the writer died in an append, that call is lost",
+    "missing_newline": "the last line is a whole record without its line break",
+    "damaged_line": "not exactly one JSON object{note}",
+    "nul_bytes": "{count} zero bytes where a record was expected",
+    "schema_too_new": "record version {found}, the newest one understood is {expected}",
+    "invalid_record": "no valid record: {detail}",
+    "digest_mismatch": "call {call}: the record's digest {expected:.12} is not that of its ids",
+    "conflicting_records": "call {call} has {count} copies that differ in their {detail}",
+    "duplicate_record": "{lines} repeated, counted once: {calls}",
+    "rollout_id_mismatch": "call {call} names rollout {found}, its file is of {expected}",
+    "foreign_model": "not of the policy model: {calls}",
+    "bad_token_id": "call {call}: {found} at position {position} of its {detail} is no token id",
+    "empty_prompt": "call {call} names a parent and has no prompt ids",
+    "logprob_length_mismatch": "call {call}: {logprobs} log probabilities for {generated}",
+    "logprob_missing": "call {call}: no log probability at position {position} of its generation",
+    "logprob_not_number": "call {call}: {found} at position {position} is no log probability",
+    "logprob_not_finite": "call {call}: log probability {found} at position {position}",
+    "logprob_positive": "call {call}: log probability {found} at position {position} is above 1e-6",
+    "logprob_sentinel": "call {call}: log probability {found} at position {position} was never sampled",
+    "logprob_all_zero": "call {call}: all {tokens} log probabilities are 0.0",
+    "parent_unresolved": "the parent of call {call} was not known when it was made{note}",
+    "parent_cycle": "call {call} and its parent {parent}: the links run in a circle",
+    "ambiguous_parent": "call {call} extends {calls} equally well",
+    "identical_parents": "call {call} extends {calls}, which are identical: the first is taken",
+    "link_missing": "call {call} carries no link to what came before it",
+    "delta_unresolvable": "call {call} is a delta on parent {parent} {detail}",
+    "prefix_supply_unproven": "call {call} asked the engine to start from its parent's tokens, its ids do not prove it",
+    "multiple_roots": "{several} first calls and nothing that names the right chain: {detail}",
+    "multiple_ends": "{several} last calls and nothing that names the right one: {detail}",
+    "ambiguous_retry": "calls {calls} answer one prompt and nothing extends or names one of them",
+    "terminal_ambiguous": "the scored response may be that of {calls}",
+    "witness_disagreement": "the scored call is named differently: {detail}",
+    "terminal_chain_broken": "the chain of the scored call {call} holds a fault",
+    "terminal_unconfirmed": "no record explains the scored response, but no call is missing",
+    "empty_capture": "no record at all",
+    "no_generated_tokens": "{records} and nothing that can be trained was generated",
+    "empty_generation": "generated nothing: {calls}",
+    "state_unreadable": "the lifecycle file cannot be read{note}",
+    "retired": "the payload was dropped after hand-off, only the tombstone is left",
+    "call_without_tokens": "call {call} was answered and has no token record",
+    "token_count_mismatch": "call {call}: the server counted {used}, the record has {ids}",
+    "stream_truncated": "the stream of call {call} has no proper end",
+    "http_error": "call {call} was not answered ({found}); not missed",
+    "new_root": "call {call} begins a row of its own: {detail}",
+    "excluded": "call {call} carries no loss: {detail}",
+    "no_predecessor": "the first token of call {call} has no predecessor and is context",
+    "length_stopped": "stopped at the length limit: {calls}",
+    "mixed_weight_versions": "sampled from several weight versions: {detail}",
+    "abandoned_retry": "asked again and not kept: {calls}",
+    "after_terminal": "later than the scored call: {calls}",
+    "off_path": "on another chain than the delivered one: {calls}",
 }

@@ -1,6 +1,7 @@
 """The verdict on one rollout: trainable or masked, all reasons at once, each with its place and numbers."""
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
@@ -145,11 +146,19 @@ def _with_chains(fault: Defect, analysis: Analysis) -> Defect:
         return fault
     shown = []
     for chain in analysis.chains[:4]:
-        made = [analysis.calls[call].fields.created_at for call in (chain.calls[0], chain.calls[-1])]
-        calls = chain.calls[0] if len(chain.calls) == 1 else f"{chain.calls[0]}..{chain.calls[-1]}"
-        shown.append(f"{calls} made {made[0]:.0f}..{made[1]:.0f}")
+        first, last = (analysis.calls[call] for call in (chain.calls[0], chain.calls[-1]))
+        calls = first.id if first is last else f"{first.id} to {last.id}"
+        shown.append(f"{calls} ({_moment(first.fields.created_at)} to {_moment(last.fields.created_at)})")
     more = f"; {len(analysis.chains) - 4} more" if len(analysis.chains) > 4 else ""
     return fault.at(detail="; ".join(shown) + more)
+
+
+def _moment(seconds: float) -> str:
+    """UTC, or the bare number where it is no time of this world."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return str(seconds)
 
 
 def _account_of(snapshot: Snapshot, analysis: Analysis, outcome: Outcome) -> Iterable[Defect]:

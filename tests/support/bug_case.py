@@ -1,0 +1,107 @@
+"""The folder `bugs/` of the corpus: a case, and the command line that its `command` and `args` stand for."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+_OF_A_CASE = frozenset(
+    {"id", "summary", "why", "right", "source", "also", "kind", "command", "args", "setup", "expected"}
+)
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A command of ng-capture and its arguments, by meaning."""
+
+    command: str
+    args: Mapping[str, Any]
+
+    def but(self, **args: Any) -> "Invocation":
+        """The same with other arguments."""
+        return replace(self, args={**self.args, **args})
+
+    def without(self, *names: str) -> "Invocation":
+        return replace(self, args={name: value for name, value in self.args.items() if name not in names})
+
+    @property
+    def available(self) -> bool:
+        return self.command in _COMMANDS
+
+    @property
+    def output(self) -> str | None:
+        """The file that the command writes, as a path in the case."""
+        return self.args.get("out")
+
+    def line(self, *more: str) -> list[str]:
+        """What to type behind `ng-capture`."""
+        return [self.command, *_COMMANDS[self.command](dict(self.args)), *more]
+
+    def as_verify(self) -> "Invocation":
+        return Invocation("verify", self.without("out").args)
+
+    def as_rebuild(self, output: Path) -> "Invocation":
+        return Invocation("rebuild", {**self.args, "out": str(output)})
+
+
+@dataclass(frozen=True)
+class BugCase:
+    """One folder of `bugs/`; `right` says in words what must come out."""
+
+    folder: Path
+    right: str
+    invocation: Invocation
+    setup: list[dict[str, Any]]
+    expected: dict[str, Any]
+
+
+def bug_case(folder: Path) -> BugCase:
+    """The case of a folder; raises AssertionError for a key that nothing reads."""
+    said = json.loads((folder / "expected.json").read_bytes())
+    unknown = said.keys() - _OF_A_CASE
+    assert not unknown, f"the case says {sorted(unknown)}, which nothing reads"
+    return BugCase(
+        folder=folder,
+        right=said["right"],
+        invocation=Invocation(said["command"], said["args"]),
+        setup=said.get("setup", []),
+        expected=said["expected"],
+    )
+
+
+def _judging(args: dict[str, Any]) -> list[str]:
+    """Options that verify and rebuild share; takes them out of `args`."""
+    line = [str(args.pop("store"))]
+    for name, option in _VALUES.items():
+        if args.get(name) is not None:
+            line += [option, str(args[name])]
+        args.pop(name, None)
+    for name, option in _FLAGS.items():
+        if args.pop(name, False):
+            line.append(option)
+    return line
+
+
+def _verify(args: dict[str, Any]) -> list[str]:
+    return _all_read(args, _judging(args))
+
+
+def _rebuild(args: dict[str, Any]) -> list[str]:
+    line = [*_judging(args), "--to", "rows", "-o", args.pop("out")]
+    return _all_read(args, line)
+
+
+def _all_read(args: dict[str, Any], line: list[str]) -> list[str]:
+    assert not args, f"no option is known for {sorted(args)}"
+    return line
+
+
+_VALUES = {
+    "rollout": "--include",
+    "rollouts": "--rollouts",
+    "policy": "--policy",
+    "policy_model": "--policy-model",
+}
+_FLAGS = {"infer_links": "--infer-links"}
+_COMMANDS: dict[str, Callable[[dict[str, Any]], list[str]]] = {"verify": _verify, "rebuild": _rebuild}
