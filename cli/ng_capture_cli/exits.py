@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Protocol, runtime_checkable
 
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture_cli.terminal import tell, tell_error
@@ -19,6 +20,15 @@ BUG = 70
 _SIGNALLED = 128
 
 
+@runtime_checkable
+class _Usage(Protocol):
+    """What the option parser raises for words that it cannot read; it knows how to say so."""
+
+    exit_code: int
+
+    def show(self) -> None: ...
+
+
 class Terminated(BaseException):
     """SIGTERM arrived: unwind like an interrupt, so that temporary files go."""
 
@@ -29,7 +39,8 @@ def run(command: Callable[[], int]) -> int:
     try:
         code = command()
         sys.stdout.flush()
-        return code
+        # the option parser turns the interrupt of a running command into its code
+        return _interrupted() if code == _SIGNALLED + signal.SIGINT else code
     except UsageError as error:
         tell_error(error.message, error.hint)
         return WRONG_USE
@@ -41,15 +52,17 @@ def run(command: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except KeyboardInterrupt:
-        tell("ng-capture: interrupted, nothing half written")
-        return _SIGNALLED + signal.SIGINT
+        return _interrupted()
     except Terminated:
         tell("ng-capture: terminated, nothing half written")
         return _SIGNALLED + signal.SIGTERM
     except OSError as error:
         tell_error(f"{error.filename or 'output'}: {error.strerror or error}")
         return SURROUNDINGS
-    except Exception:
+    except Exception as error:
+        if isinstance(error, _Usage):
+            error.show()
+            return WRONG_USE
         traceback.print_exc()
         tell_error("this is a bug of ng-capture", "please report it with the lines above")
         return BUG
@@ -64,6 +77,11 @@ def unbroken() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _interrupted() -> int:
+    tell("ng-capture: interrupted, nothing half written")
+    return _SIGNALLED + signal.SIGINT
 
 
 def _raise_terminated(_signum: int, _frame: FrameType | None) -> None:

@@ -21,7 +21,7 @@ class Color(StrEnum):
 
 Paths = Annotated[
     list[str] | None,
-    typer.Argument(metavar="PATH...", help="Capture directories, or files of single rollouts.", show_default=False),
+    typer.Argument(metavar="PATH", help="Capture directories, or files of single rollouts.", show_default=False),
 ]
 FilesFrom = Annotated[
     Path | None, typer.Option("--files-from", metavar="FILE", help="Read more paths from FILE, one a line.")

@@ -28,16 +28,23 @@ class Format(StrEnum):
     JSON = "json"
 
 
+TheFormat = Annotated[
+    Format,
+    typer.Option(
+        "--format", "-f", envvar="NG_CAPTURE_VERIFY_FORMAT", help="Text, one object a rollout, or one document."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", envvar="NG_CAPTURE_VERIFY_JSON", help="Same as --format json.")]
+
+
 def command(
     paths: options.Paths = None,
     rollouts: options.Rollouts = None,
     policy: options.ThePolicy = Policy.TERMINAL,
     policy_model: options.PolicyModel = None,
     infer_links: options.InferLinks = False,
-    form: Annotated[Format, typer.Option("--format", "-f", help="Text, one object a rollout, or one document.")] = (
-        Format.TEXT
-    ),
-    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
+    form: TheFormat = Format.TEXT,
+    as_json: AsJson = False,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write there instead.")] = "-",
     files_from: options.FilesFrom = None,
     include: options.Include = None,

@@ -1,5 +1,6 @@
 """One rollout at a time, here or in several processes, with the results in the order of the tasks."""
 
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
@@ -26,7 +27,8 @@ def in_order(function: Callable[[Task], Result], tasks: Iterable[Task], jobs: in
     from concurrent.futures import ProcessPoolExecutor
 
     # spawn: a fork copies locks that threads of a library hold, and then waits for them for ever
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_interrupts_to_the_parent) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
             for task in tasks:
@@ -38,3 +40,8 @@ def in_order(function: Callable[[Task], Result], tasks: Iterable[Task], jobs: in
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    """An interrupt from the terminal reaches every process; one of them tells it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -39,10 +39,11 @@ class Invocation:
         return [self.command, *_COMMANDS[self.command](dict(self.args)), *more]
 
     def as_verify(self) -> "Invocation":
-        return Invocation("verify", self.without("out").args)
+        """The reading run with the same options."""
+        return Invocation("verify", {name: value for name, value in self.args.items() if name in _JUDGING})
 
     def as_rebuild(self, output: Path) -> "Invocation":
-        return Invocation("rebuild", {**self.args, "out": str(output)})
+        return Invocation("rebuild", {**self.as_verify().args, "out": str(output)})
 
 
 @dataclass(frozen=True)
@@ -104,4 +105,5 @@ _VALUES = {
     "policy_model": "--policy-model",
 }
 _FLAGS = {"infer_links": "--infer-links"}
+_JUDGING = frozenset({"store", *_VALUES, *_FLAGS})
 _COMMANDS: dict[str, Callable[[dict[str, Any]], list[str]]] = {"verify": _verify, "rebuild": _rebuild}

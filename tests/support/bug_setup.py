@@ -19,7 +19,7 @@ from tests.support.bug_case import BugCase, Invocation
 from tests.support.entries import chain
 
 PROGRAM = Path(sys.executable).parent / "ng-capture"
-_FAULTS = Path(__file__).parent / "faults"
+_SHIM = Path(__file__).parent / "fault_shim"
 _PATIENCE = 300.0
 # a child of a small process: what a big parent holds at a fork counts as memory of the child
 _MEASURE = """
@@ -111,7 +111,7 @@ class Workplace:
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("NG_")}
         if self.faults:
-            path = [str(_FAULTS), *filter(None, [kept.get("PYTHONPATH")])]
+            path = [str(_SHIM), *filter(None, [kept.get("PYTHONPATH")])]
             kept |= {"NG_TEST_FAULTS": json.dumps(self.faults), "PYTHONPATH": os.pathsep.join(path)}
         return kept
 
@@ -145,9 +145,11 @@ def set_up(workplace: Workplace, op: dict[str, Any]) -> None:
 
 
 def _remove(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_dir() and not path.is_symlink():
-            path.chmod(0o700)
+    for here, folders, _ in os.walk(folder):
+        for name in folders:
+            path = Path(here, name)
+            if not path.is_symlink():
+                path.chmod(0o700)
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -39,6 +39,8 @@ def forges(draw: Draw, max_calls: int = 7) -> Forge:
 def captures(draw: Draw, kinds: str, max_faults: int = 3, named: bool | None = None) -> Capture:
     """A capture with faults of these kinds; `named` tells whether a row names a scored call (at random if None)."""
     forge = draw(forges())
+    if named and not any(call.generation for call in forge.calls):
+        forge.root(draw(some_ids), draw(some_ids))
     answers = [call for call in forge.calls if call.generation]
     capture = Capture(forge)
     if answers and (draw(st.booleans()) if named is None else named):
@@ -63,6 +65,25 @@ def captures(draw: Draw, kinds: str, max_faults: int = 3, named: bool | None = N
     for fault in chosen:
         if fault.of_disk:
             fault.apply(draw, capture)
+    return capture
+
+
+@st.composite
+def chains(draw: Draw) -> Capture:
+    """A healthy rollout that is one chain: every retry is settled by what goes on; its last call is scored, or none."""
+    forge = Forge(delta=draw(st.booleans()))
+    call = forge.root(draw(some_ids), draw(ids))
+    for _ in range(draw(st.integers(0, 4))):
+        answers = draw(st.lists(ids, max_size=2))
+        for answer in answers:
+            call = call.retry(answer)
+        # an answer is kept by what extends it, and nothing extends one that is empty
+        call = call.retry(draw(some_ids)) if answers else call
+        call = call.then(draw(ids), draw(ids))
+    last = call.then(draw(ids), draw(some_ids))
+    capture = Capture(forge, lines=[(call.id, call.line()) for call in forge.calls])
+    if draw(st.booleans()):
+        capture.scored, capture.row = last, draw(st.sampled_from([None, *_rows(last)]))
     return capture
 
 

@@ -1,0 +1,61 @@
+"""`reason`, `schema`, `--version`, `--help`, and what the commands load."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ng_capture import __version__
+from ng_capture.verdicts.reasons import REASONS
+from tests.support.command import COMMAND, run
+
+HEAVY = {"polars", "pyarrow", "transformers", "numpy", "tokenizers"}
+
+
+def test_a_reason_is_explained() -> None:
+    done = run("reason", "prefix_mismatch")
+    assert done.code == 0
+    assert REASONS["prefix_mismatch"].meaning in done.out and REASONS["prefix_mismatch"].what_to_do in done.out
+
+
+def test_all_reasons_are_listed() -> None:
+    printed = run("reason").out
+    assert all(f"  {name} " in printed for name in REASONS)
+
+
+def test_an_unknown_reason_is_wrong_use() -> None:
+    done = run("reason", "no_such_thing")
+    assert (done.code, done.err) == (2, "ng-capture: no_such_thing: no such reason\nhint: ng-capture reason\n")
+
+
+def test_a_schema_is_printed() -> None:
+    assert json.loads(run("schema", "receipt").out)["title"] == "ReceiptFile"
+    assert "training-row" in run("schema").out
+    assert run("schema", "no-such-thing").code == 2
+
+
+def test_the_schemas_of_the_repository_are_those_of_the_code(tmp_path: Path) -> None:
+    assert run("schema", "--out", tmp_path).code == 0
+    stored = Path(__file__).parents[2] / "schemas"
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert made == {path.name: path.read_bytes() for path in stored.iterdir()}
+
+
+def test_the_version_is_told() -> None:
+    assert run("--version").out == f"ng-capture {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["verify", "fixtures/capture"], ["rebuild", "--help"]])
+def test_columnar_and_tokenizer_libraries_are_loaded_only_where_needed(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", COMMAND, *arguments],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    loaded = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
+    assert "typer" in loaded
+    assert not loaded & HEAVY

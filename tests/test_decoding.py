@@ -1,0 +1,241 @@
+"""Bytes decide nothing but what they spell: the quick way of decoding a line is the plain way, and no bytes crash.
+
+`records/token_entry.py` cuts the prompt out of a line before it decodes the rest; here that is held against decoding
+the whole line, for every spelling that JSON allows and for some that it does not.
+"""
+
+import io
+import json
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ng_capture.files.listing import list_rollouts
+from ng_capture.outputs.rebuild import Rebuild, RebuildTask, Shape, rebuild_rollout
+from ng_capture.outputs.report import RolloutReport
+from ng_capture.outputs.rows_file import RowsFile
+from ng_capture.outputs.verify import VerifyTask, verify_rollout
+from ng_capture.records import token_entry
+from ng_capture.store.snapshot import read_snapshot
+from ng_capture.verdicts.judge import Judging
+from ng_capture.verdicts.policies import Policy
+from ng_capture_cli.terminal import safe
+from tests.support.forge import Files, Forge, canonical, in_lines, write_files
+from tests.support.strategies import captures, forges
+
+REQUIRED = ("rollout_id", "model_call_id", "prompt_token_ids", "generation_token_ids", "generation_log_probs")
+
+spaces = st.sampled_from(["", "", "", " ", "\t", "\r", "  "])
+odd_ids = ["0", "7", "12", "2147483647", "2147483648", "-1", "-0", "1.0", "1e1", "18446744073709551616", "1" * 25]
+odd_ids += ['"7"', "null", "true", "[1]", "[]", "{}", '"]"', '","', "01", "1]", "NaN", "", "1 2", "\\", "+1", "é"]
+odd_numbers = ["-0.5", "-1", "0", "-1e-7", "-0.50", "-1e400", "0.5", "null", '"x"', "-9999.0", "NaN", "[-0.5]", "", "-"]
+odd_values = ["null", "1", '"x"', "[1,2]", '{"prompt_token_ids":[1]}', '"\\"prompt_token_ids\\":[9]"', '"\\ud800"']
+odd_values += ['{"generation_token_ids":[3],"generation_log_probs":[-1]}', "1.50", "1e400", '"]"', '"é"', "[[[]]]"]
+odd_keys = ["x", "prompt_token_ids", "generation_token_ids", "generation_log_probs", "prompt\\u005ftoken_ids"]
+odd_keys += ["\\u0067eneration_token_ids", "generation_log\\u005fprobs", 'a\\"prompt_token_ids', "_token_ids", "é", ""]
+
+
+@st.composite
+def arrays(draw: Any, elements: st.SearchStrategy[str]) -> str:
+    """The text of an array, well spelled or not."""
+    inside = ",".join(draw(spaces) + element + draw(spaces) for element in draw(st.lists(elements, max_size=4)))
+    return f"[{inside}]"
+
+
+@st.composite
+def spelled_lines(draw: Any) -> bytes:
+    """A record in some spelling, with unknown and repeated keys, in any order."""
+    call = draw(st.sampled_from(draw(forges()).calls))
+    record = call.record()
+    if draw(st.booleans()):
+        kept = {*REQUIRED, *draw(st.sets(st.sampled_from(sorted(record))))}
+        record = {key: value for key, value in record.items() if key in kept}
+    members = [(key, json.dumps(value, separators=(",", ":"))) for key, value in record.items()]
+    plain = st.sampled_from(["0", "7", "12", "2147483647"])
+    for index, (key, _) in enumerate(members):
+        if key.endswith("token_ids") and draw(st.booleans()):
+            members[index] = key, draw(arrays(plain) | arrays(st.sampled_from(odd_ids)))
+        if key == "generation_log_probs" and draw(st.integers(0, 3)) == 3:
+            members[index] = key, draw(arrays(st.sampled_from(odd_numbers)))
+    extra = st.tuples(st.sampled_from(odd_keys), st.sampled_from(odd_values) | arrays(plain))
+    members += draw(st.lists(extra, max_size=2))
+    between, after = draw(spaces), draw(spaces)
+    ordered = draw(st.permutations(members) | st.just(sorted(members)))
+    text = ",".join(f'{between}"{key}"{between}:{after}{value}' for key, value in ordered)
+    return f"{{{text}}}".encode()
+
+
+def read(data: bytes) -> Any:
+    """Everything that is read from a line: as a file of its own, so that the prompt has found its place."""
+    with tempfile.TemporaryDirectory() as directory:
+        write_files(Path(directory), {"r-1.tokens.jsonl": data + b"\n"})
+        snapshot = read_snapshot(list_rollouts([directory]).get("r-1"))
+    return snapshot.defects, [
+        {
+            "fields": entry.fields,
+            "rest": entry.rest,
+            "generation": entry.generation,
+            "generated": entry.generated,
+            "log_probs": entry.log_probs,
+            "faults": set(entry.faults),
+            "prompt": entry.prompt and entry.prompt.values(),
+            "full": entry.full and entry.full.values(),
+            "suffix": entry.suffix,
+        }
+        for entry in snapshot.entries
+    ]
+
+
+@settings(max_examples=1000, deadline=None)
+@given(data=spelled_lines())
+def test_cutting_the_prompt_out_of_a_line_reads_what_decoding_the_whole_line_reads(data: bytes) -> None:
+    with mock.patch.object(token_entry, "_decode_cut", return_value=None):
+        whole = read(data)
+    assert read(data) == whole
+
+
+@settings(max_examples=200, deadline=None)
+@given(forge=forges(), data=st.data())
+def test_a_spaced_record_is_the_canonical_one(forge: Forge, data: st.DataObject) -> None:
+    call = data.draw(st.sampled_from(forge.calls))
+    record = call.record()
+    shuffled = dict(data.draw(st.permutations(list(record.items()))))
+    separators = data.draw(spaces) + "," + data.draw(spaces), data.draw(spaces) + ":" + data.draw(spaces)
+    assert read(json.dumps(shuffled, separators=separators).encode()) == read(call.line())
+
+
+@settings(max_examples=100, deadline=None)
+@given(forge=forges(), extra=st.dictionaries(st.text(st.characters(codec="utf-8")), st.integers(-9, 9), max_size=3))
+def test_unknown_keys_are_kept_and_change_nothing_else(forge: Forge, extra: dict[str, int]) -> None:
+    call = forge.calls[-1]
+    more = {key: value for key, value in extra.items() if key not in call.record() and key != "weight_version"}
+    (bare,), (full,) = read(call.line())[1], read(canonical(call.record() | more))[1]
+    assert full.pop("rest") == {**bare.pop("rest"), **more}
+    assert full == bare
+
+
+def survive(files: Files, rows: Iterable[bytes] = ()) -> None:
+    """Verify and rebuild a capture directory in every way; whatever the bytes, each ends in a judgement."""
+    with tempfile.TemporaryDirectory() as name:
+        write_files(Path(name), files)
+        listing = list_rollouts([name])
+        for policy in Policy:
+            for infer in (False, True):
+                judging = Judging(policy, None, infer)
+                task = VerifyTask("r-1", listing.get("r-1"), next(iter(rows), None), judging)
+                report = verify_rollout(task)
+                assert isinstance(report, RolloutReport)
+                msgspec.json.encode(report)
+                for finding in report.findings:
+                    safe(f"{finding.file}: {finding.reason}: {finding.message}").encode()
+                for shape in Shape:
+                    done = rebuild_rollout(RebuildTask(task, Rebuild(shape, judging)))
+                    for line in done.lines:
+                        json.loads(b"".join(line))
+                    msgspec.json.encode(done.receipt)
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+    | st.sampled_from(
+        ["\ud800", "resolved", "root", "r-1", "nrlre1:int8:1x1x1:AA==", 2**31, 2**63, 1e308, -1e308, 0.0]
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def encoded(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.binary(max_size=200), compression=st.sampled_from(["", ".gz", ".zst"]))
+def test_arbitrary_bytes_as_records_are_judged(data: bytes, compression: str) -> None:
+    survive({f"r-1.tokens.jsonl{compression}": data})
+
+
+@settings(max_examples=150, deadline=None)
+@given(capture=captures("call whole end", max_faults=2), data=st.data())
+def test_a_capture_with_some_bytes_changed_is_judged(capture: Any, data: st.DataObject) -> None:
+    files = capture.files()
+    name = data.draw(st.sampled_from(sorted(files)))
+    changed = bytearray(files[name])
+    for _ in range(data.draw(st.integers(1, 3)) if changed else 0):
+        place = data.draw(st.integers(0, len(changed) - 1))
+        changed[place : place + data.draw(st.integers(0, 3))] = data.draw(
+            st.binary(max_size=2) | st.sampled_from([b"]", b"[", b",", b'"', b"{", b"}", b"-", b"9" * 20, b"\\", b"\n"])
+        )
+    survive(files | {name: bytes(changed)}, [encoded(capture.row)] if capture.row else [])
+
+
+@settings(max_examples=100, deadline=None)
+@given(values=st.lists(json_values, max_size=3))
+def test_arbitrary_json_values_as_records_are_judged(values: list[object]) -> None:
+    survive({"r-1.tokens.jsonl": in_lines(map(encoded, values))})
+
+
+@settings(max_examples=400, deadline=None)
+@given(forge=forges(max_calls=3), data=st.data())
+def test_records_with_arbitrary_values_in_their_fields_are_judged(forge: Forge, data: st.DataObject) -> None:
+    lines = []
+    for call in forge.calls:
+        record = call.record()
+        keys = data.draw(st.lists(st.sampled_from([*sorted(record), "weight_version"]), max_size=2))
+        plausible = st.lists(json_values, max_size=3) | st.just(record)
+        lines.append(encoded(record | {key: data.draw(json_values | plausible) for key in keys}))
+    survive({"r-1.tokens.jsonl": in_lines(lines)})
+
+
+BESIDE = ["r-1.tokens.state.json", "r-1.tokens.intents", "r-1.tokens.incomplete", "r-1.capture.jsonl"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(name=st.sampled_from(BESIDE), content=st.binary(max_size=60) | json_values.map(encoded), data=st.data())
+def test_arbitrary_content_in_the_files_beside_the_records_is_judged(
+    name: str, content: bytes, data: st.DataObject
+) -> None:
+    forge = Forge()
+    forge.root([1], [2]).then([3], [4])
+    files = forge.files(raw=True)
+    base = {"r-1.tokens.state.json": forge.state(), "r-1.capture.jsonl": forge.calls[0].raw()}.get(name)
+    if base is not None and data.draw(st.booleans()):
+        keys = data.draw(st.lists(st.sampled_from(sorted(base)), min_size=1, max_size=2))
+        content = encoded(base | {key: data.draw(json_values) for key in keys})
+    survive(files | {name: content})
+
+
+@settings(max_examples=150, deadline=None)
+@given(content=st.binary(max_size=60) | st.lists(json_values, max_size=2).map(lambda v: in_lines(map(encoded, v))))
+def test_arbitrary_rows_files_are_read_and_their_faults_named(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "rows.jsonl")
+        path.write_bytes(content)
+        rows = RowsFile(str(path))
+        lines = [line for line in io.BytesIO(content.removeprefix(b"\xef\xbb\xbf")) if line.strip()]
+        assert len(list(rows.rollout_ids)) + len(rows.faults) == len(lines)
+
+
+ROW_KEYS = ["response", "_ng_terminal_model_call_id", "terminal_response_id", "reward", "_ng_task_index", "mask_sample"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_finished_rows_with_arbitrary_values_are_judged_and_filled(data: st.DataObject) -> None:
+    forge = Forge()
+    answer = forge.root([1], [2]).then([3], [4])
+    row = forge.row(answer)
+    row |= {key: data.draw(json_values) for key in data.draw(st.sets(st.sampled_from(ROW_KEYS), max_size=2))}
+    if isinstance(row.get("response"), dict) and data.draw(st.booleans()):
+        row["response"]["output"] = data.draw(st.lists(json_values | st.just(answer.output[0]), max_size=2))
+    survive(forge.files(), [encoded(row)])
