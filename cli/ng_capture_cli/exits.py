@@ -1,11 +1,10 @@
 """Exit codes (design.md, Command line) and how a run ends."""
 
-import contextlib
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import Protocol, runtime_checkable
 
@@ -66,17 +65,6 @@ def run(command: Callable[[], int]) -> int:
         traceback.print_exc()
         tell_error("this is a bug of ng-capture", "please report it with the lines above")
         return BUG
-
-
-@contextlib.contextmanager
-def unbroken() -> Iterator[None]:
-    """Keep SIGINT and SIGTERM away from a step that must not be cut."""
-    masked = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, masked)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _interrupted() -> int:

@@ -166,10 +166,11 @@ class Row:
 class Bench:
     """The measures, each a generator of rows."""
 
-    def __init__(self, data: DataSets, out: Path, runs: int) -> None:
+    def __init__(self, data: DataSets, out: Path, runs: int, *, big: bool) -> None:
         self._data = data
         self._out = out
         self._runs = runs
+        self._big = big
 
     def speed(self) -> Iterator[Row]:
         """CPU of the commands against the lower bound and against parsing the same lines."""
@@ -185,7 +186,7 @@ class Bench:
                 yield Row(f"{command} / orjson.loads", name, cpu[command] / cpu["lines"], "x")
 
     def start_up(self) -> Iterator[Row]:
-        """CPU of a run that has next to nothing to do, for the two numbers that hold it: bound and command."""
+        """CPU of runs with next to nothing to do: it is in every cost of `speed`, the bound's and the command's."""
         commands = {"nothing": program("nothing"), "verify": ng_capture("verify", self._one_rollout())}
         cost = medians(commands, max(5, self._runs))
         yield Row("start-up of python", "-", 1000 * cost["nothing"].cpu, "ms")
@@ -203,7 +204,7 @@ class Bench:
 
     def parquet(self) -> Iterator[Row]:
         """Memory and size of columnar output."""
-        for name in ("ten", "thousand", "full"):
+        for name in (*(["big"] if self._big else []), "ten", "thousand", "full"):
             out = self._out / "rows.parquet"
             cost = measured(ng_capture("rebuild", self._data[name], "--to", "rows", "-o", out))
             yield Row("Parquet, peak of the process", name, cost.peak, "MiB", PARQUET_PEAK)
@@ -213,6 +214,8 @@ class Bench:
 
     def jobs(self) -> Iterator[Row]:
         """Wall time of one process against two."""
+        if not self._big:
+            return
         directory = self._data["big"]
         bar = TWO_JOBS if sum(sizes(directory)) >= BIG_ENOUGH else None
         for command, line in self._commands(directory).items():
@@ -248,20 +251,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, metavar="DIR", help="keep the data there (default: a temporary directory)")
     parser.add_argument("--scale", type=float, default=1.0, metavar="X", help="so much data; bars are for 1")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs of each command (default: 3)")
-    parser.add_argument("--big", action="store_true", help="also --jobs 2, on 1.6 GB")
+    parser.add_argument("--big", action="store_true", help="also --jobs 2 and Parquet, on 1.6 GB")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ng-capture-bench-") as temporary:
         data = DataSets(options.tools, options.data or Path(temporary) / "data", options.scale)
-        bench = Bench(data, Path(temporary), options.runs)
-        parts = [bench.start_up, bench.speed, bench.memory, *([bench.jobs] if options.big else [])]
-        for part in parts:
+        bench = Bench(data, Path(temporary), options.runs, big=options.big)
+        for part in (bench.start_up, bench.speed, bench.memory, bench.parquet, bench.jobs):
             for row in part():
                 print(row, flush=True)
-        try:
-            for row in bench.parquet():
-                print(row, flush=True)
-        except Failed as failure:
-            print(f"Parquet: skipped: {str(failure).strip().splitlines()[-2]}")
     if options.scale != 1:
         print(f"Bars are for --scale 1; this was {options.scale:g}.")
 
