@@ -8,7 +8,7 @@ import orjson
 
 from ng_capture.records.defects import Defect
 from ng_capture.records.ids import IdSequence
-from ng_capture.records.json_text import encode_json
+from ng_capture.records.json_text import encode_json, printable, told
 from ng_capture.records.raw_call import RawCall
 from ng_capture.records.routed_experts import check_routed_experts
 from ng_capture.records.token_entry import EntryFields, TokenEntry
@@ -132,11 +132,13 @@ def distinct_calls(
 def digest_fault(fields: EntryFields, full: IdSequence) -> Defect | None:
     """The defect of a record whose digest or length is not that of its own ids (deviation `own_digest`)."""
     if fields.cum_len is not None and fields.cum_len != len(full):
-        return Defect(reason="digest_mismatch", expected=fields.cum_len, found=len(full), detail="length")
+        return Defect(reason="digest_mismatch", expected=told(fields.cum_len), found=len(full), detail="length")
     if not fields.digest:
         return None
     own = full.digest()
-    return Defect(reason="digest_mismatch", expected=fields.digest, found=own) if own != fields.digest else None
+    return (
+        None if own == fields.digest else Defect(reason="digest_mismatch", expected=printable(fields.digest), found=own)
+    )
 
 
 def _one_call(copies: list[TokenEntry]) -> Call:

@@ -97,20 +97,13 @@ def _groups(forest: Forest, calls: Calls) -> list[list[str]]:
 
 
 def _same_prompt(family: Sequence[str], calls: Calls) -> list[list[str]]:
-    groups: list[list[str]] = []
-    for call in family if len(family) > 1 else ():
-        prompt = calls[call].prompt
-        assert prompt is not None
-        for group in reversed(groups):
-            other = calls[group[0]].prompt
-            assert other is not None
-            if len(other) != len(prompt):
-                # in processing order: what comes before is shorter
-                groups.append([call])
-                break
-            if prompt.starts_with(other):
-                group.append(call)
-                break
-        else:
-            groups.append([call])
-    return [group for group in groups if len(group) > 1]
+    by_length: dict[int, list[str]] = {}
+    for call in family:
+        by_length.setdefault(len(calls[call].prompt or ()), []).append(call)
+    by_prompt: dict[str, list[str]] = {}
+    for alike in by_length.values():
+        for call in alike if len(alike) > 1 else ():
+            prompt = calls[call].prompt
+            assert prompt is not None
+            by_prompt.setdefault(prompt.digest(), []).append(call)
+    return [group for group in by_prompt.values() if len(group) > 1]

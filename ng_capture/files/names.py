@@ -49,6 +49,11 @@ class CaptureName(NamedTuple):
     def __str__(self) -> str:
         return f"{self.rollout_id}.{self.kind}{self.compression}"
 
+    @property
+    def shown(self) -> str:
+        """The name as text: bytes of it that are no UTF-8 are spelled out."""
+        return shown(str(self))
+
 
 def parse_name(name: str) -> CaptureName | None:
     """The parts of a capture file's name, or None for any other name."""
@@ -63,6 +68,11 @@ def parse_name(name: str) -> CaptureName | None:
 def names_of(rollout_id: str) -> list[CaptureName]:
     """Every name that a file of this rollout can have."""
     return [CaptureName(rollout_id, kind, compression) for kind, compression in ENDINGS]
+
+
+def shown(name: str) -> str:
+    """A file name as text: bytes of it that are no UTF-8 are spelled out."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def is_rollout_id(text: str) -> bool:

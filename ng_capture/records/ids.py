@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 import orjson
 
-from ng_capture.records.json_text import decode_exact
+from ng_capture.records.json_text import decode_exact, encode_json
 
 MAX_TOKEN_ID = 2**31 - 1
 DIGEST_DOMAIN = b"nemo-gym-tokens"
@@ -228,7 +228,7 @@ def id_list(values: list[Any]) -> IdText:
     """The ids of a decoded list; raises BadTokenId for anything but plain integers in range."""
     if not values:
         return NO_IDS
-    text = orjson.dumps(values)[1:-1] + b","
+    text = encode_json(values)[1:-1] + b","
     return IdText(text, _checked(values, text))
 
 

@@ -52,6 +52,21 @@ def decode_exact(data: bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def printable(text: str) -> str:
+    """The text as UTF-8 can hold it: lone surrogates are spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def is_text(text: str) -> bool:
+    """False for a text that UTF-8 cannot hold."""
+    return printable(text) == text
+
+
+def told(number: int) -> int | str:
+    """A number as a report can hold it: in 64 bits, or as text."""
+    return number if -(2**63) <= number < 2**63 else str(number)
+
+
 def _has_surrogate(data: bytes) -> bool:
     return rb"\ud" in data.lower() and _SURROGATE.search(json.dumps(json.loads(data), ensure_ascii=False)) is not None
 

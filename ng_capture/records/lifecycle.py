@@ -50,8 +50,8 @@ def decode_state(data: bytes) -> StoreState:
         if key in value and type(value[key]) is not kind:
             del value[key]
     state = msgspec.convert(value, StoreState)
-    if state.indexed_size is not None and state.indexed_size < 0:
-        raise ValueError(f"indexed_size {state.indexed_size} is negative")
+    if not 0 <= (state.indexed_size or 0) < 2**63 or not 0 <= state.version < 2**63:
+        raise ValueError("a size or version that no writer counts to")
     return state
 
 

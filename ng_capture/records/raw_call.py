@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ng_capture.records.json_text import decode_json
+from ng_capture.records.json_text import decode_json, printable
 
 _LENGTH_STOPS = frozenset({"length", "max_tokens", "max_output_tokens"})
 _STREAM_ENDS = {
@@ -44,8 +44,8 @@ def decode_raw_call(data: bytes, line: int, byte: int) -> RawCall | None:
     value, _ = decode_json(data)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
-    call_id = value.get("model_call_id")
-    if not isinstance(call_id, str):
+    call_id = _text(value.get("model_call_id"))
+    if call_id is None:
         return None
     response = _object(value.get("response"))
     status = _count(value.get("status_code"))
@@ -77,7 +77,7 @@ def _finish_reason(response: Mapping[str, object]) -> str | None:
     first = _object(choices[0]) if isinstance(choices, list) and choices else {}
     details = _object(response.get("incomplete_details"))
     candidates = (response.get("stop_reason"), first.get("finish_reason"), details.get("reason"))
-    return next((reason for reason in candidates if isinstance(reason, str)), None)
+    return next((_text(reason) for reason in candidates if isinstance(reason, str)), None)
 
 
 def _carriers(response: Mapping[str, object]) -> list[Mapping[str, object]]:
@@ -111,8 +111,8 @@ def _object(value: object) -> Mapping[str, object]:
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return printable(value) if isinstance(value, str) and value else None
 
 
 def _count(value: object) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value < 2**63 else None

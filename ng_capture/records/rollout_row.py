@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ng_capture.records.json_text import decode_json
+from ng_capture.records.json_text import decode_json, printable
 
 # the correlation rule as Gym has it: one trailing line break slips through (case I08) and is refused by the store later
 _EXPLICIT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\n?")
@@ -56,7 +56,7 @@ class RolloutRow(msgspec.Struct, frozen=True, eq=False):
     def group_id(self) -> str | None:
         """The task, which all rollouts of one group share; None where the row names none."""
         value = self.values.get("_ng_task_index")
-        return None if value is None else str(value)
+        return None if value is None else printable(str(value))
 
 
 def decode_row(data: bytes) -> RolloutRow:
@@ -99,4 +99,4 @@ def rollout_id_of(row: Mapping[str, object]) -> str | None:
 
 
 def _named(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return printable(value) if isinstance(value, str) and value else None

@@ -8,19 +8,28 @@ import json
 import secrets
 from array import array
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from ng_capture.records.defects import Defect
 from ng_capture.records.ids import NO_IDS, BadTokenId, IdSequence, IdText, id_list
-from ng_capture.records.json_text import decode_exact, decode_json
+from ng_capture.records.json_text import decode_exact, decode_json, is_text, printable, told
 from ng_capture.records.log_probs import check_log_probs
 
 NEWEST_SCHEMA = 1
 
 _PROMPT_KEY = b'"prompt_token_ids":'
 _PROMPT_ARRAY = _PROMPT_KEY + b"["
+_NAMES = (
+    "rollout_id",
+    "model_call_id",
+    "model",
+    "response_id",
+    "parent_call_id",
+    "parent_resolution_reason",
+    "weight_version",
+)
 _TOKEN_KEYS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
 # not to be found in any file: its coming back under the top-level key proves that the cut array was the top-level one
 _CUT = secrets.token_hex(16)
@@ -49,7 +58,7 @@ class EntryFields(msgspec.Struct, frozen=True):
     prompt_is_delta: bool = False
     prefix_requested: bool = False
     prefix_supplied: bool = False
-    weight_version: int | str | None = None
+    weight_version: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | str | None = None
 
 
 class PromptText(NamedTuple):
@@ -128,7 +137,7 @@ def decode_entry(data: bytes, *, file: str = "", line: int = 0, byte: int = 0) -
     if decoded is None:
         decoded = _decode_whole(data)
     rest, stored, faults = decoded
-    fields = _fields(rest)
+    fields = _fields(rest, surrogate=bool(faults))
     generation = rest.pop("generation_token_ids", None)
     log_probs = rest.pop("generation_log_probs", None)
     if not isinstance(generation, list) or not isinstance(log_probs, list):
@@ -201,12 +210,12 @@ def bad_prompt_id(position: int, found: object) -> Defect:
     return Defect(reason="bad_token_id", position=position, found=_shown(found), detail="prompt")
 
 
-def _fields(rest: dict[str, object]) -> EntryFields:
+def _fields(rest: dict[str, object], *, surrogate: bool) -> EntryFields:
     version = rest.get("schema_version", 1)
     call = rest.get("model_call_id")
     if type(version) is int and version > NEWEST_SCHEMA:
-        named = call if isinstance(call, str) else None
-        raise Unreadable(Defect(reason="schema_too_new", found=version, expected=NEWEST_SCHEMA, call=named))
+        named = printable(call) if isinstance(call, str) else None
+        raise Unreadable(Defect(reason="schema_too_new", found=told(version), expected=NEWEST_SCHEMA, call=named))
     if version != NEWEST_SCHEMA or type(version) is not int:
         raise Unreadable(_invalid(f"schema_version {version!r} was never written", call))
     try:
@@ -216,6 +225,11 @@ def _fields(rest: dict[str, object]) -> EntryFields:
     items = fields.output_items
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise Unreadable(_invalid("output_items must be a list of objects", call))
+    # half of a surrogate pair is harmless in what was said, not in what names a call or a model
+    for name in _NAMES if surrogate else ():
+        value = getattr(fields, name)
+        if isinstance(value, str) and not is_text(value):
+            raise Unreadable(_invalid(f"{name} holds half of a surrogate pair"))
     return fields
 
 
@@ -239,7 +253,7 @@ def _inconsistencies(fields: EntryFields) -> list[Defect]:
 
 
 def _invalid(detail: str, call: object = None) -> Defect:
-    return Defect(reason="invalid_record", detail=detail, call=call if isinstance(call, str) else None)
+    return Defect(reason="invalid_record", detail=detail, call=printable(call) if isinstance(call, str) else None)
 
 
 def _twice_at_top(data: bytes) -> set[str]:
@@ -255,4 +269,4 @@ def _twice_at_top(data: bytes) -> set[str]:
 
 
 def _shown(value: object) -> str | int:
-    return value if type(value) is int and abs(value) < 2**63 else str(value)[:40]
+    return told(value) if type(value) is int else printable(str(value))[:40]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from ng_capture.files.listing import RolloutFiles
-from ng_capture.files.names import CaptureName, FileKind, is_rollout_id
+from ng_capture.files.names import CaptureName, FileKind, is_rollout_id, shown
 from ng_capture.files.reading import CaptureFile, Line
 from ng_capture.records.defects import Defect
 from ng_capture.records.json_text import BOM
@@ -34,9 +34,9 @@ class _Reader:
         self._text_size = 0
 
     def read(self) -> Snapshot:
-        rollout_id = self._rollout.rollout_id
-        if not is_rollout_id(rollout_id):
-            self._defects.append(Defect(reason="bad_rollout_id", found=rollout_id, file=str(self._rollout.names[0])))
+        rollout_id = shown(self._rollout.rollout_id)
+        if not is_rollout_id(self._rollout.rollout_id):
+            self._defects.append(Defect(reason="bad_rollout_id", found=rollout_id, file=self._rollout.names[0].shown))
         state = self._state()
         intents, intents_file = self._calls_named_in(FileKind.INTENTS)
         marks, marks_file = self._calls_named_in(FileKind.INCOMPLETE)
@@ -62,7 +62,7 @@ class _Reader:
             intents_file=intents_file,
             marks=marks,
             marks_file=marks_file,
-            capture_file=str(captures[0]) if captures else "",
+            capture_file=captures[0].shown if captures else "",
             defects=tuple(self._defects),
             files=tuple(sorted(self._files, key=lambda file: file.name)),
             tokens_size=tokens_size,
@@ -74,7 +74,7 @@ class _Reader:
     def _small(self, kind: FileKind) -> tuple[bytes, str] | None:
         for name in self._rollout.of_kind(kind):
             with self._open(name) as file:
-                return file.read(), str(name)
+                return file.read(), name.shown
         return None
 
     def _state(self) -> StoreState | None:
@@ -97,10 +97,10 @@ class _Reader:
         """Hand on every line of the files of a kind that `take` can read; note what is wrong with the others."""
         for name in self._rollout.of_kind(kind):
             with self._open(name) as file:
-                self._text_size += self._lines_of(str(name), file, take)
+                self._text_size += self._lines_of(name.shown, file, take)
                 if file.fault is not None:
                     reason = "file_truncated" if file.fault.truncated else "damaged_line"
-                    self._note(Defect(reason=reason), str(name), file.fault.number, file.fault.offset)
+                    self._note(Defect(reason=reason), name.shown, file.fault.number, file.fault.offset)
 
     def _lines_of(self, name: str, file: CaptureFile, take: Callable[[str, Line], None]) -> int:
         size, nothing_read = 0, True
@@ -132,7 +132,7 @@ class _Recorded(CaptureFile):
 
     def __init__(self, path: str, name: CaptureName, hashed: bool, files: list[InputFile]) -> None:
         super().__init__(path, name.compression, hashed=hashed)
-        self._name = str(name)
+        self._name = name.shown
         self._digest = hashed
         self._inputs = files
 

@@ -4,6 +4,7 @@ import msgspec
 
 from ng_capture.chains.calls import Calls
 from ng_capture.records.defects import Defect
+from ng_capture.records.json_text import printable
 from ng_capture.records.lifecycle import NamedLine
 from ng_capture.records.snapshot import Snapshot
 
@@ -38,7 +39,7 @@ def check_completeness(snapshot: Snapshot, calls: Calls, policy_model: str | Non
     for mark in snapshot.marks or ():
         if mark.call_id:
             lost.setdefault(mark.call_id, _lost(mark, snapshot.marks_file, "was marked incomplete"))
-    for call_id in sorted((state.entry_digests or {}) if state is not None else ()):
+    for call_id in sorted(map(printable, (state.entry_digests or {}) if state is not None else ())):
         if call_id not in calls:
             detail = "is in the state's index but has no record"
             lost.setdefault(
@@ -48,7 +49,9 @@ def check_completeness(snapshot: Snapshot, calls: Calls, policy_model: str | Non
     raw = _raw_defects(snapshot, calls, policy_model)
     defects = [*lost.values(), *_unnamed_marks(snapshot, bool(lost)), *raw.defects]
     if not snapshot.entries:
-        defects.append(Defect(reason="empty_capture", file=_tokens_file(snapshot)))
+        # lines that could not be read are the reason then, not that there are none
+        if all(defect.reason == "bom" for defect in snapshot.defects):
+            defects.append(Defect(reason="empty_capture", file=_tokens_file(snapshot)))
     elif not any(call.generated and not call.foreign for call in calls.values()):
         defects.append(Defect(reason="no_generated_tokens", count=len(calls)))
     unidentified = sum(not mark.call_id for mark in snapshot.marks or ())

@@ -6,6 +6,7 @@ from ng_capture.chains.analysis import Analysis
 from ng_capture.records.defects import Defect
 from ng_capture.records.snapshot import Snapshot
 from ng_capture.verdicts.evidence import EVIDENCE_REASONS
+from ng_capture.verdicts.policies import errors
 from ng_capture.verdicts.reference import reference_cannot_read
 
 DEVIATIONS = {
@@ -53,10 +54,8 @@ def masked_by(whole: Sequence[Defect], faults: Sequence[Defect]) -> str:
 def delivered_by(snapshot: Snapshot, analysis: Analysis, path: Sequence[str]) -> str:
     """The deviation that delivers what the reference masks."""
     if reference_cannot_read(snapshot, analysis):
-        harmless = any(defect.reason == "bom" for defect in snapshot.defects) or any(
-            fault.reason == "lone_surrogate" for call in path for fault in analysis.calls[call].faults
-        )
-        return "harmless_bytes" if harmless else "off_path_fault"
+        faulty = any(errors(analysis.errors_of(call)) for call in analysis.calls)
+        return "off_path_fault" if faulty else "harmless_bytes"
     if any(analysis.links[call].through for call in path):
         return "empty_parent_joined"
     if analysis.attribution.method == "item_ids":

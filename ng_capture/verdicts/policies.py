@@ -118,7 +118,7 @@ def _all(analysis: Analysis, evidence: list[Defect]) -> Outcome:
     faults = [fault for call in analysis.calls for fault in errors(analysis.errors_of(call))]
     faults += [fault for call in forest.order for fault in errors(_link_faults(analysis, call))]
     faults += [_between(analysis, "ambiguous_retry", group) for group in analysis.kept_beside.unsettled]
-    return Outcome((), tuple(dict.fromkeys(faults)))
+    return Outcome((), tuple(dict.fromkeys(faults)) or outcome.faults)
 
 
 def _planned(analysis: Analysis, paths: Iterable[tuple[str, ...]]) -> Outcome:

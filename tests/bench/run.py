@@ -155,7 +155,7 @@ class Row:
     at_least: bool = False
 
     def __str__(self) -> str:
-        shown = f"{self.measure:<34}{self.data:<10}{self.value:8.2f} {self.unit:<8}"
+        shown = f"{self.measure:<38}{self.data:<10}{self.value:8.2f} {self.unit:<8}"
         if self.bar is None:
             return shown.rstrip()
         kept = self.value >= self.bar if self.at_least else self.value <= self.bar

@@ -11,8 +11,8 @@ from ng_capture.outputs.chunks import joined
 from ng_capture.outputs.delivery import deliver
 from ng_capture.records.rollout_row import decode_row
 from ng_capture.verdicts.deviations import DEVIATIONS
-from ng_capture.verdicts.judge import Judgement, Judging, judge
-from ng_capture.verdicts.policies import Policy
+from ng_capture.verdicts.judge import Judgement, judge
+from ng_capture.verdicts.judging import Judging, Policy
 from tests.support.corpus import corpus_folder, ids_in
 from tests.support.gym import (
     ALONE,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ng_capture.verdicts.judge import Judgement
-from ng_capture.verdicts.policies import Policy
+from ng_capture.verdicts.judging import Policy
 from tests.support.corpus import corpus_folder, ids_in
 from tests.support.gym import rows_of
 from tests.support.policies import judged_case, notes_of

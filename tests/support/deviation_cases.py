@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from ng_capture.verdicts.judge import Judging
+from ng_capture.verdicts.judging import Judging
 from tests.support.entries import lines, record, says
 
 A = record("a", [1, 2], [3], created_at=1.0)

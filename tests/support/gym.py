@@ -23,7 +23,7 @@ from ng_capture.records.token_entry import decode_entry
 from ng_capture.store.snapshot import read_snapshot
 from ng_capture.verdicts.judge import Judgement
 from ng_capture.verdicts.metrics import empty_generation_calls, unresolved_parent_calls
-from tests.support.corpus import json_lines, readable_lines
+from tests.support.corpus import corpus_file, json_lines, readable_lines
 from tests.support.reference import Answer, Records
 
 ALONE = "capture alone"
@@ -46,13 +46,12 @@ class Gym:
 
     @cached_property
     def listing(self) -> Listing:
-        return list_rollouts([str(self.folder / "capture")])
+        return list_rollouts([str(corpus_file(self.folder / "capture"))])
 
     @cached_property
     def rows(self) -> dict[str, bytes]:
         """The bytes of every finished row by its rollout id."""
-        path = self.folder / "rollouts.jsonl"
-        lines = path.read_bytes().splitlines() if path.exists() else []
+        lines = corpus_file(self.folder / "rollouts.jsonl").read_bytes().splitlines()
         return {str(decode_row(line).rollout_id): line for line in lines if line.strip()}
 
     @property
@@ -95,7 +94,7 @@ def snapshot_of(rollout_id: str, entries: list[dict[str, Any]], *, incomplete: b
         placer.add(decode_entry(line, file=f"{rollout_id}.tokens.jsonl", line=number, byte=number))
     size = len(entries) + 1
     state = StoreState(incomplete=incomplete, entry_digests={}, indexed_size=size)
-    return Snapshot(rollout_id=rollout_id, entries=tuple(placer.finish()), state=state, tokens_size=size)
+    return Snapshot(rollout_id=rollout_id, entries=placer.finish().entries, state=state, tokens_size=size)
 
 
 def case_evidence(case: Mapping[str, Any]) -> Evidence:

@@ -4,8 +4,8 @@ from typing import Any
 
 from ng_capture.records.rollout_row import Evidence
 from ng_capture.records.snapshot import Snapshot
-from ng_capture.verdicts.judge import Judgement, Judging, judge
-from ng_capture.verdicts.policies import Policy
+from ng_capture.verdicts.judge import Judgement, judge
+from ng_capture.verdicts.judging import Judging, Policy
 from tests.support.gym import snapshot_of
 
 ROLLOUT = "r"

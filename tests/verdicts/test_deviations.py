@@ -9,8 +9,8 @@ from ng_capture.files.listing import list_rollouts
 from ng_capture.records.rollout_row import decode_row
 from ng_capture.store.snapshot import read_snapshot
 from ng_capture.verdicts.deviations import DEVIATIONS
-from ng_capture.verdicts.judge import Judgement, Judging, judge
-from ng_capture.verdicts.policies import Policy
+from ng_capture.verdicts.judge import Judgement, judge
+from ng_capture.verdicts.judging import Judging, Policy
 from tests.support.deviation_cases import CASES, TOKENS, A, B, DeviationCase
 from tests.support.entries import lines
 

@@ -112,9 +112,9 @@ def _through_python() -> None:
     import _io
     import _pyio
 
-    _pyio.open_code = io.open_code  # type: ignore[attr-defined]
-    io.FileIO = _io.FileIO = _pyio.FileIO  # type: ignore[misc,assignment]
-    builtins.open = io.open = _io.open = _pyio.open  # type: ignore[assignment]
+    _pyio.open_code = io.open_code
+    io.FileIO = _io.FileIO = _pyio.FileIO
+    builtins.open = io.open = _io.open = _pyio.open
 
 
 def _install(said: dict[str, Any]) -> None:
