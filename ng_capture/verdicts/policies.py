@@ -138,7 +138,8 @@ def _planned(analysis: Analysis, paths: Iterable[tuple[str, ...]]) -> Outcome:
         ]
     if rows:
         return Outcome(tuple(rows), notes=tuple(notes))
-    return Outcome((), (Defect(reason="no_generated_tokens", count=len(analysis.calls)),))
+    nothing = Defect(reason="no_generated_tokens", count=len(analysis.calls))
+    return Outcome((), (nothing,) if analysis.calls else ())
 
 
 def _left_out(analysis: Analysis, call_id: str) -> bool:
