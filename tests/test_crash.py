@@ -4,14 +4,13 @@
 """
 
 import hashlib
-import itertools
 import json
 import os
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple

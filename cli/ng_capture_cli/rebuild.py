@@ -8,16 +8,18 @@ import typer
 
 if TYPE_CHECKING:
     from ng_capture.outputs.rebuild import Rebuilt
+    from ng_capture.outputs.receipt import ReceiptRollout
     from ng_capture.outputs.report import Tally
 
 from ng_capture.errors import UsageError
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
 from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture_cli import exits, options
-from ng_capture_cli.summary import counted, tell_rows, tell_summary
+from ng_capture_cli.summary import counted, finding_line, tell_rows, tell_summary
 from ng_capture_cli.terminal import tell, tell_error
 
 PARQUET = ".parquet"
+_SHOWN = 20
 
 
 def command(
@@ -62,10 +64,11 @@ def command(
         sealing=seal,
         table=output.endswith(PARQUET),
     )
-    tally, failures = Tally(), list[str]()
+    tally = Tally()
+    watch = _Watch(tally, quiet=quiet)
     with RebuildWriter(output, receipt, how, rows) as writer:
-        writer.write_all(_watched(rebuild(listing, rows, how, jobs), tally, failures))
-    for failure in failures:
+        writer.write_all(watch.over(rebuild(listing, rows, how, jobs)))
+    for failure in watch.failures:
         tell_error(failure)
     faulty = tell_rows(rows, listing.ids, quiet)
     summary = tally.summary()
@@ -73,22 +76,40 @@ def command(
         tell_summary(summary)
         if output != "-":
             tell(f"wrote {counted(writer.rows, 'row')}, {counted(writer.size, 'byte')} to {output}")
-    if failures:
+    if watch.failures:
         return exits.SURROUNDINGS
     return exits.FINDINGS if faulty or not summary.trainable else exits.DONE
 
 
-def _watched(results: "Iterable[Rebuilt]", tally: "Tally", failures: list[str]) -> "Iterator[Rebuilt]":
-    """The same results, counted; what could not be done is told as it happens."""
-    for result in results:
-        if result.failure is not None:
-            failures.append(result.failure)
-        if result.notice is not None:
-            tell(result.notice)
-        if result.receipt is not None:
-            done = result.receipt
-            tally.add(done.verdict, done.reasons, result.calls)
-        yield result
+class _Watch:
+    """Counts what goes by, and tells as it happens what masks a rollout: the first findings, then how many more."""
+
+    def __init__(self, tally: "Tally", *, quiet: bool) -> None:
+        self.failures: list[str] = []
+        self._tally = tally
+        self._quiet = quiet
+        self._findings = 0
+
+    def over(self, results: "Iterable[Rebuilt]") -> "Iterator[Rebuilt]":
+        """The same results."""
+        for result in results:
+            if result.failure is not None:
+                self.failures.append(result.failure)
+            if result.notice is not None:
+                tell(result.notice)
+            if result.receipt is not None:
+                self._tally.add(result.receipt.verdict, result.receipt.reasons, result.calls)
+                self._tell(result.receipt)
+            yield result
+        if self._findings > _SHOWN and not self._quiet:
+            tell(f"... and {self._findings - _SHOWN:,} more findings: see ng-capture verify")
+
+    def _tell(self, rollout: "ReceiptRollout") -> None:
+        for finding in rollout.findings if rollout.verdict == "masked" else ():
+            if finding.severity == "error":
+                self._findings += 1
+                if self._findings <= _SHOWN and not self._quiet:
+                    tell(finding_line(rollout.rollout_id, finding))
 
 
 def _check_output(output: str, to: Shape, rollouts: str | None) -> None:

@@ -1,15 +1,25 @@
-"""The last lines of a run, on standard error: counts, reasons, what to type next."""
+"""How findings and the last lines of a run read: counts, reasons, what to type next."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ng_capture_cli.terminal import tell, tell_error
+from ng_capture_cli.terminal import BOLD_RED, DIM, NO_COLORS, Colors, safe, tell, tell_error
 
 if TYPE_CHECKING:
     from ng_capture.outputs.report import Summary
     from ng_capture.outputs.rows_file import RowsFile
+    from ng_capture.verdicts.findings import Finding
 
 _SHOWN = 5
+
+
+def finding_line(rollout_id: str, finding: "Finding", colors: Colors = NO_COLORS) -> str:
+    """`file:line: reason: message`."""
+    place = safe(rollout_id if finding.file is None else finding.file)
+    if finding.line is not None:
+        place += f":{finding.line}"
+    reason = colors.paint(finding.reason, BOLD_RED if finding.severity == "error" else DIM)
+    return f"{place}: {reason}: {safe(finding.message)}"
 
 
 def tell_rows(rows: "RowsFile | None", captured: Iterable[str], quiet: bool) -> bool:

@@ -26,6 +26,9 @@ class Colors:
         return f"{style}{text}{_RESET}" if self._on else text
 
 
+NO_COLORS = Colors("never", terminal=False)
+
+
 def tell(line: str) -> None:
     """One line on standard error."""
     print(safe(line), file=sys.stderr)

@@ -11,13 +11,12 @@ import typer
 if TYPE_CHECKING:
     from ng_capture.outputs.report import RolloutReport, Tally
     from ng_capture.outputs.verify import Unread
-    from ng_capture.verdicts.findings import Finding
 
 from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture_cli import exits, options
 from ng_capture_cli.output import Sink, open_sink
-from ng_capture_cli.summary import tell_rows, tell_summary
-from ng_capture_cli.terminal import BOLD_RED, DIM, Colors, safe, tell_error
+from ng_capture_cli.summary import finding_line, tell_rows, tell_summary
+from ng_capture_cli.terminal import Colors, tell_error
 
 
 class Format(StrEnum):
@@ -102,15 +101,7 @@ def _print_findings(reports: "Iterable[RolloutReport]", sink: Sink, verbose: boo
     for report in reports:
         for finding in report.findings:
             if verbose or finding.severity != "info":
-                sink.write(_line(report.rollout_id, finding, colors).encode() + b"\n")
-
-
-def _line(rollout_id: str, finding: "Finding", colors: Colors) -> str:
-    place = safe(rollout_id if finding.file is None else finding.file)
-    if finding.line is not None:
-        place += f":{finding.line}"
-    reason = colors.paint(finding.reason, BOLD_RED if finding.severity == "error" else DIM)
-    return f"{place}: {reason}: {safe(finding.message)}"
+                sink.write(finding_line(report.rollout_id, finding, colors).encode() + b"\n")
 
 
 def _print_document(reports: "Iterable[RolloutReport]", tally: "Tally", sink: Sink) -> None:

@@ -46,15 +46,15 @@ LOGPROBS_UNUSABLE = frozenset(
 class Call(msgspec.Struct, frozen=True, eq=False):
     """One distinct call.
 
-    `prompt` and `full` are None where the sequence cannot be put together. `copies` counts the identical lines;
-    `conflict` lists every line of a call id that has two contents. `foreign`: of another model than the policy's.
+    `prompt` and `full` are None where the sequence cannot be put together. `repeats` are the lines that hold the same
+    record again; `conflict` is set for a call id that has two contents. `foreign`: of another than the policy's model.
     """
 
     entry: TokenEntry
     prompt: IdSequence | None
     full: IdSequence | None
     faults: tuple[Defect, ...] = ()
-    copies: int = 1
+    repeats: tuple[int, ...] = ()
     conflict: Defect | None = None
     foreign: bool = False
 
@@ -145,15 +145,15 @@ def _one_call(copies: list[TokenEntry]) -> Call:
     first = copies[0]
     if len(copies) == 1:
         return Call(first, first.prompt, first.full)
+    copies = sorted(copies, key=lambda entry: (entry.file, entry.line))
+    first, lines = copies[0], tuple(entry.line for entry in copies)
     if all(_same(first, other) for other in copies[1:]):
-        first = min(copies, key=lambda entry: (entry.file, entry.line))
-        return Call(first, first.prompt, first.full, copies=len(copies))
+        return Call(first, first.prompt, first.full, repeats=lines[1:])
     chosen = min(copies, key=lambda entry: (_is_doubtful(entry), _content_digest(entry)))
-    places = sorted(copies, key=lambda entry: (entry.file, entry.line))
     arrays = {(entry.generation.text, entry.prompt.digest() if entry.prompt else entry.suffix.text) for entry in copies}
     detail = "token ids" if len(arrays) > 1 else "other fields"
-    conflict = places[-1].locate(Defect(reason="conflicting_records", count=len(copies), detail=detail))
-    return Call(chosen, chosen.prompt, chosen.full, conflict=conflict)
+    conflict = Defect(reason="conflicting_records", count=len(copies), lines=lines, detail=detail)
+    return Call(chosen, chosen.prompt, chosen.full, conflict=copies[-1].locate(conflict))
 
 
 def _same(one: TokenEntry, other: TokenEntry) -> bool:

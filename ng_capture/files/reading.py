@@ -48,9 +48,9 @@ class CaptureFile:
         try:
             # not blocking: a pipe that bears a capture's name must not hang the run
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
-            self._raw = _Bounded(descriptor, hashed)
+            self._raw = _Bounded(descriptor, path, hashed)
         except OSError as error:
-            raise SurroundingsError(f"{path}: cannot be read: {error.strerror}") from error
+            raise _unread(path, error) from error
         self.size = self._raw.size
         self.fault: StreamFault | None = None
 
@@ -114,7 +114,8 @@ def _decompression_errors(compression: Compression) -> tuple[type[Exception], ..
 class _Bounded(io.RawIOBase):
     """A regular file up to its size at opening, hashed as it is read."""
 
-    def __init__(self, descriptor: int, hashed: bool) -> None:
+    def __init__(self, descriptor: int, path: str, hashed: bool) -> None:
+        self._path = path
         self._file = io.FileIO(descriptor, "rb")
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -129,7 +130,10 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         window = memoryview(buffer)[: self._left]
-        count = self._file.readinto(window) or 0
+        try:
+            count = self._file.readinto(window) or 0
+        except OSError as error:
+            raise _unread(self._path, error) from error
         self._left -= count
         if self._hashed:
             self.hash.update(window[:count])
@@ -142,6 +146,10 @@ class _Bounded(io.RawIOBase):
     def release(self) -> None:
         self._file.close()
         super().close()
+
+
+def _unread(path: str, error: OSError) -> SurroundingsError:
+    return SurroundingsError(f"{path}: cannot be read: {error.strerror}")
 
 
 class _ZstdReader(io.RawIOBase):

@@ -30,7 +30,8 @@ class RebuildTask(msgspec.Struct, frozen=True, eq=False):
 class Rebuilt(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """What came of one rollout: its lines or table rows, its entry in the receipt, what the user must be told.
 
-    `receipt` is None for a row that belongs to no rollout and for a rollout that could not be read (`failure`).
+    `receipt` is None for a row that belongs to no rollout and for a rollout that could not be read. `failure` is what
+    the machine did not do: read its files, or lock them for sealing.
     """
 
     lines: list[list[Chunk]] = []
@@ -48,27 +49,45 @@ def rebuild(listing: Listing, rows: RowsFile | None, how: Rebuild, jobs: int = 1
 
 
 def rebuild_rollout(task: RebuildTask) -> Rebuilt:
-    """One rollout rebuilt; one that cannot be read never stops the rest."""
+    """One rollout rebuilt; one that cannot be read or sealed never stops the rest."""
     job, how = task.job, task.rebuild
     if task.error is not None:
         return _refused(job, how, task.error, None)
+    sealing = _sealed(job) if how.sealing and job.files is not None else _Sealing()
+    if sealing.sealed is not None and job.files is not None:
+        job = msgspec.structs.replace(job, files=job.files.including(FileKind.STATE))
     try:
-        sealed = seal(job.files) if how.sealing and job.files is not None else None
-        if isinstance(sealed, Sealed) and job.files is not None:
-            job = msgspec.structs.replace(job, files=job.files.including(FileKind.STATE))
         judgement = judge_task(job, hashed=True)
     except SurroundingsError as error:
         return _refused(job, how, error.message, error.message)
     lines, table = _written(judgement, job, how)
-    places = tuple(range(len(lines) + len(table)))
     directory = job.files.directory if job.files is not None else None
     return Rebuilt(
         lines=lines,
         table=table,
-        receipt=receipt_rollout(judgement, directory, places, sealed if isinstance(sealed, Sealed) else None),
+        receipt=receipt_rollout(judgement, directory, sealing.sealed),
         calls=len(judgement.analysis.calls),
-        notice=f"{job.rollout_id}: not sealed: {sealed.why}" if isinstance(sealed, NotSealed) else None,
+        notice=sealing.notice,
+        failure=sealing.failure,
     )
+
+
+class _Sealing(msgspec.Struct, frozen=True):
+    sealed: Sealed | None = None
+    notice: str | None = None
+    failure: str | None = None
+
+
+def _sealed(job: VerifyTask) -> _Sealing:
+    """Freeze a rollout first; where that fails it is rebuilt all the same, unsealed, and named."""
+    assert job.files is not None
+    try:
+        sealed = seal(job.files)
+    except SurroundingsError as error:
+        return _Sealing(failure=f"{job.rollout_id}: not sealed: {error.message}")
+    if isinstance(sealed, NotSealed):
+        return _Sealing(notice=f"{job.rollout_id}: not sealed: {sealed.why}")
+    return _Sealing(sealed)
 
 
 def _written(judgement: Judgement, job: VerifyTask, how: Rebuild) -> tuple[list[list[Chunk]], list[TableRow]]:

@@ -50,10 +50,8 @@ class ReceiptRollout(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None
 
 
-def receipt_rollout(
-    judgement: Judgement, directory: str | None, rows: tuple[int, ...], sealed: Sealed | None
-) -> ReceiptRollout:
-    """The entry of a judged rollout."""
+def receipt_rollout(judgement: Judgement, directory: str | None, sealed: Sealed | None) -> ReceiptRollout:
+    """The entry of a judged rollout whose rows are not written yet."""
     return ReceiptRollout(
         rollout_id=judgement.rollout_id,
         directory=directory,
@@ -61,8 +59,8 @@ def receipt_rollout(
         verdict=judgement.verdict,
         reasons=judgement.reasons,
         findings=tuple(finding for finding in judgement.findings if finding.severity != "info"),
-        rows=rows,
-        covered=judgement.verdict == "trainable" and bool(rows),
+        rows=(),
+        covered=judgement.verdict == "trainable",
         snapshot_id=sealed.snapshot_id if sealed is not None else None,
         version=sealed.version if sealed is not None else None,
     )

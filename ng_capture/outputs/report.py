@@ -87,7 +87,7 @@ def report_on(judgement: Judgement) -> RolloutReport:
         truncated_calls=None if judgement.snapshot.raw_calls is None else truncated_calls(judgement.snapshot, analysis),
         weight_versions=weight_versions(analysis),
         calls_read=len(analysis.calls),
-        repeated_lines=sum(call.copies - 1 for call in analysis.calls.values()),
+        repeated_lines=sum(len(call.repeats) for call in analysis.calls.values()),
         accounting=judgement.accounting,
     )
 

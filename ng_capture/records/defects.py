@@ -15,6 +15,7 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
     file: str | None = None
     line: int | None = None
+    lines: tuple[int, ...] | None = None
     byte: int | None = None
     call: str | None = None
     calls: tuple[str, ...] | None = None

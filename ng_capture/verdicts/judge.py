@@ -109,7 +109,7 @@ def _plain(snapshot: Snapshot, analysis: Analysis) -> bool:
         not snapshot.defects
         and not analysis.settled.quarantined
         and analysis.attribution.method != "item_ids"
-        and all(call.placed and not call.faults and call.copies == 1 for call in analysis.calls.values())
+        and all(call.placed and not call.faults and not call.conflict for call in analysis.calls.values())
         and all(call in analysis.links and analysis.links[call].fault is None for call in analysis.forest.order)
         and len(analysis.forest.order) == len(analysis.calls)
         and any(call.fields.parent_resolution for call in analysis.calls.values())
@@ -164,10 +164,12 @@ def _moment(seconds: float) -> str:
 def _account_of(snapshot: Snapshot, analysis: Analysis, outcome: Outcome) -> Iterable[Defect]:
     """What was noted or left out, by reason."""
     calls = analysis.calls
-    repeated = [call for call in calls.values() if call.copies > 1]
+    repeated = [call for call in calls.values() if call.repeats]
     if repeated:
-        lines = sum(call.copies - 1 for call in repeated)
-        yield Defect(reason="duplicate_record", calls=tuple(call.id for call in repeated), count=lines)
+        lines = tuple(sorted(line for call in repeated for line in call.repeats))
+        yield Defect(
+            reason="duplicate_record", calls=tuple(call.id for call in repeated), count=len(lines), lines=lines
+        )
     empty = empty_generation_calls(analysis)
     if empty:
         yield Defect(reason="empty_generation", calls=empty)

@@ -19,6 +19,7 @@ class FindingShape(_Written):
     message: str
     file: str | None = None
     line: int | None = Field(None, description="From 1.")
+    lines: list[int] | None = None
     byte: int | None = Field(None, description="Where the line begins in the uncompressed stream.")
     call: str | None = None
     calls: list[str] | None = None

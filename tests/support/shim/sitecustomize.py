@@ -2,11 +2,11 @@
 
 NG_SHIM_LOG    a file that gets the name of every event, one a line
 NG_SHIM_AT     number of the event to strike at, from 1
-NG_SHIM_HOW    `kill` before the event; `torn` in the middle of a write, else after the event; the name of a signal, or of
-               an errno, before the event; with `-after` behind it a signal comes right after the event
+NG_SHIM_HOW    `kill`: after the event, in the middle of a write; the name of an errno: instead of the event;
+               the name of a signal: before the event, or with `-after` behind it right after the event
 
-Events are what the system sees: opening for writing, each write that reaches the kernel, fsync, rename, unlink and so on.
-Buffers are made small so that there are many. Standard output and error are no files here.
+Events are what the system sees: opening for writing, each write that reaches the kernel, fsync, rename, unlink and so
+on. Buffers are made small so that there are many. Standard output and error are no files here.
 """
 
 import builtins
@@ -34,8 +34,6 @@ def _event(name: str, operation: Callable[[], Any], half: Callable[[], Any] | No
     if str(_count) != _AT:
         return operation()
     if _HOW == "kill":
-        _kill(os.getpid(), signal.SIGKILL)
-    if _HOW == "torn":
         (half or operation)()
         _kill(os.getpid(), signal.SIGKILL)
     if _HOW in errno.errorcode.values():
@@ -48,7 +46,7 @@ def _event(name: str, operation: Callable[[], Any], half: Callable[[], Any] | No
     return operation()
 
 
-def _counted(name: str, function: Callable[..., Any], always: bool = True) -> Callable[..., Any]:
+def _counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*arguments: Any, **named: Any) -> Any:
         return _event(name, lambda: function(*arguments, **named))
 
