@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,12 +92,23 @@ def read(data: bytes) -> Any:
     ]
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(data=spelled_lines())
 def test_cutting_the_prompt_out_of_a_line_reads_what_decoding_the_whole_line_reads(data: bytes) -> None:
     with mock.patch.object(token_entry, "_decode_cut", return_value=None):
         whole = read(data)
     assert read(data) == whole
+
+
+@pytest.mark.parametrize("key", ["prompt_token_ids", "generation_token_ids", "generation_log_probs"])
+@pytest.mark.parametrize("spelled", ['"{0}":', '"{0}" :', '"{0}"\t: ', '"{1}":'])
+def test_a_token_key_that_stands_twice_is_told_however_it_is_spelled(key: str, spelled: str) -> None:
+    line = Forge().root([1], [2]).line()
+    escaped = key.replace("_", "\\u005f", 1)
+    twice = b"{" + spelled.format(key, escaped).encode() + b"[9]," + line[1:]
+    for data in (twice, line[:-1] + b"," + twice[1 : twice.index(b"]") + 1] + b"}"):
+        defects, (entry,) = read(data)
+        assert ("duplicate_key", key) in {(fault.reason, fault.detail) for fault in entry["faults"]}, defects
 
 
 @settings(max_examples=200, deadline=None)
@@ -158,6 +170,9 @@ json_values = st.recursive(
 )
 
 
+ROW_KEYS = ["response", "_ng_terminal_model_call_id", "terminal_response_id", "reward", "_ng_task_index", "mask_sample"]
+
+
 def encoded(value: object) -> bytes:
     return json.dumps(value).encode()
 
@@ -188,7 +203,58 @@ def test_arbitrary_json_values_as_records_are_judged(values: list[object]) -> No
     survive({"r-1.tokens.jsonl": in_lines(map(encoded, values))})
 
 
-@settings(max_examples=400, deadline=None)
+NASTY: dict[str, Any] = {
+    "half a pair": "\ud800",
+    "half a pair in a list": ["\ud800"],
+    "half a pair as a key": {"\ud800": 1},
+    "a great integer": 2**70,
+    "a greater integer": 10**400,
+    "a greater integer in a list": [10**400],
+    "a negative integer": -(2**70),
+    "a great float": 1e308,
+    "an object": {"a": [None]},
+    "a list of lists": [[], [[]]],
+    "a control character": "\x00",
+    "a number as text": "9" * 30,
+    "true": True,
+    "null": None,
+}
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_any_field_of_a_record_may_hold_any_value(name: str) -> None:
+    forge = Forge()
+    first, second = forge.root([1], [2]), forge.calls[0].then([3], [4])
+    for key in [*first.record(), "weight_version"]:
+        survive({"r-1.tokens.jsonl": in_lines([encoded(first.record() | {key: NASTY[name]}), second.line()])})
+        survive({"r-1.tokens.jsonl": in_lines([first.line(), encoded(second.record() | {key: NASTY[name]})])})
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_any_member_of_a_row_or_of_a_file_beside_the_records_may_hold_any_value(name: str) -> None:
+    forge = Forge()
+    answer = forge.root([1], [2]).then([3], [4])
+    row, raw, state = forge.row(answer), answer.raw(), forge.state()
+    for key in ROW_KEYS:
+        survive(forge.files(), encoded(row | {key: NASTY[name]}))
+    for key in row["response"]:
+        survive(forge.files(), encoded(row | {"response": row["response"] | {key: NASTY[name]}}))
+    for key in raw:
+        survive(forge.files() | {"r-1.capture.jsonl": encoded(raw | {key: NASTY[name]}) + b"\n"})
+    for key in state:
+        survive(forge.files() | {"r-1.tokens.state.json": encoded(state | {key: NASTY[name]})})
+
+
+@pytest.mark.parametrize("text", ["1e400", "-1e400", "9" * 5000, "[" * 2000 + "]" * 2000, "[" * 100_000, '"\\u0000"'])
+def test_any_field_of_a_record_may_be_spelled_in_any_way(text: str) -> None:
+    call = Forge().root([1], [2])
+    for key in [*call.record(), "weight_version", "unknown"]:
+        line = encoded(call.record() | {key: "<>"}).replace(b'"<>"', text.encode())
+        survive({"r-1.tokens.jsonl": in_lines([line])})
+        survive({"r-1.tokens.jsonl": in_lines([line.replace(text.encode(), f"[{text}]".encode())])})
+
+
+@settings(max_examples=150, deadline=None)
 @given(forge=forges(max_calls=3), data=st.data())
 def test_records_with_arbitrary_values_in_their_fields_are_judged(forge: Forge, data: st.DataObject) -> None:
     lines = []
@@ -203,7 +269,7 @@ def test_records_with_arbitrary_values_in_their_fields_are_judged(forge: Forge, 
 BESIDE = ["r-1.tokens.state.json", "r-1.tokens.intents", "r-1.tokens.incomplete", "r-1.capture.jsonl"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(name=st.sampled_from(BESIDE), content=st.binary(max_size=60) | json_values.map(encoded), data=st.data())
 def test_arbitrary_content_in_the_files_beside_the_records_is_judged(
     name: str, content: bytes, data: st.DataObject
@@ -229,10 +295,20 @@ def test_arbitrary_rows_files_are_read_and_their_faults_named(content: bytes) ->
         assert len(list(rows.rollout_ids)) + len(rows.faults) == len(lines)
 
 
-ROW_KEYS = ["response", "_ng_terminal_model_call_id", "terminal_response_id", "reward", "_ng_task_index", "mask_sample"]
+@pytest.mark.parametrize(
+    "key", ["_ng_rollout_id", "_ng_task_index", "_ng_rollout_index", "_ng_attempt_index", "reward"]
+)
+def test_a_row_that_names_its_rollout_in_any_way_is_read_or_its_fault_named(key: str, tmp_path: Path) -> None:
+    texts = ["1e400", "-1e400", "1" * 400, "9" * 5000, "[[1]]", '{"a":1}', '"\\ud800"', "true", '" 7 "', "1.5", '""']
+    row = {"_ng_task_index": 1, "_ng_rollout_index": 2, "_ng_attempt_index": 3, key: "<>"}
+    for text in texts:
+        path = tmp_path / "rows.jsonl"
+        path.write_bytes(encoded(row).replace(b'"<>"', text.encode()) + b"\n")
+        rows = RowsFile(str(path))
+        assert len(list(rows.rollout_ids)) + len(rows.faults) == 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_finished_rows_with_arbitrary_values_are_judged_and_filled(data: st.DataObject) -> None:
     forge = Forge()

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from ng_capture.outputs.report import report_on
 from ng_capture.verdicts.policies import Policy
 from tests.support.capture import Capture
-from tests.support.forge import Files, Forge, judged, rows_of, write_files
+from tests.support.forge import Files, Forge, in_lines, judged, rows_of, write_files
 from tests.support.strategies import captures
 
 PARTS = ("", ".gz", ".zst")
-OF_THE_PLACE = ("file", "line", "byte")
+OF_THE_PLACE = ("file", "line", "lines", "byte", "message")
 
 
 def told(files: Files, capture: Capture, policy: Policy) -> dict[str, Any]:
@@ -61,3 +61,13 @@ def test_a_compressed_file_is_judged_as_the_plain_one(part: str, tmp_path: Path)
     answer = forge.root([1, 2], [3]).then([4], [5, 6])
     forge.write(tmp_path, compression=part)
     assert [row["tokens"] for row in rows_of(judged(tmp_path, row=forge.row(answer)))] == [[1, 2, 3, 4, 5, 6]]
+
+
+def test_two_unreadable_lines_lose_their_neighbours_to_one_reason_in_either_order(tmp_path: Path) -> None:
+    forge = Forge()
+    newer, sound = forge.root([1], [2], schema_version=2).line(), forge.root([3], [4]).line()
+    lost = []
+    for number, lines in enumerate([(newer, b"?", sound), (b"?", newer, sound)]):
+        write_files(tmp_path / str(number), {"r-1.tokens.jsonl": in_lines(lines)})
+        lost.append(judged(tmp_path / str(number)).accounting.lost)
+    assert lost[0] == lost[1]

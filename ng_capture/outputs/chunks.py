@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 
 import orjson
 
+from ng_capture.records.json_text import encode_json
+
 Chunk = bytes | bytearray | memoryview
 
 
@@ -27,7 +29,7 @@ def object_of(members: Mapping[str, list[Chunk]]) -> list[Chunk]:
     """A JSON object of values in pieces."""
     chunks: list[Chunk] = []
     for key, value in members.items():
-        chunks += [b"%b%b:" % (b"," if chunks else b"{", orjson.dumps(key)), *value]
+        chunks += [b"%b%b:" % (b"," if chunks else b"{", encode_json(key)), *value]
     return [*chunks, b"}"] if chunks else [b"{}"]
 
 

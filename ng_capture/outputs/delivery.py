@@ -3,14 +3,11 @@
 Every value of the row that is not replaced keeps its bytes: numbers keep their digits, texts their escapes.
 """
 
-import json
-from collections.abc import Mapping
-
 import msgspec
 
 from ng_capture.outputs.chunks import Chunk, object_of
 from ng_capture.outputs.projection import NoProjection, Projection, project
-from ng_capture.records.json_text import encode_json
+from ng_capture.records.json_text import encode_json, members
 from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.verdicts.judge import Judgement
 from ng_capture.verdicts.metrics import Metrics
@@ -24,11 +21,11 @@ def deliver(judgement: Judgement, row: RolloutRow | None, data: bytes | None) ->
     if row is not None and data is not None and row.carries_tokens:
         return [data.strip()]
     built = project(judgement)
-    members = _members(data) if data is not None else {"_ng_rollout_id": _encoded(judgement.rollout_id)}
+    row_members = _members(data) if data is not None else {"_ng_rollout_id": _encoded(judgement.rollout_id)}
     if isinstance(built, Projection):
-        members["response"] = _response(judgement, built, members.get("response"), row)
+        row_members["response"] = _response(judgement, built, row_members.get("response"), row)
     error = built.error if isinstance(built, NoProjection) else None
-    return _marked(members, judgement.metrics, error, masked=judgement.verdict == "masked")
+    return _marked(row_members, judgement.metrics, error, masked=judgement.verdict == "masked")
 
 
 def deliver_unjudged(data: bytes, error: str) -> list[Chunk]:
@@ -46,14 +43,14 @@ def _response(
     return object_of(inner)
 
 
-def _marked(members: dict[str, list[Chunk]], metrics: Metrics, error: str | None, *, masked: bool) -> list[Chunk]:
+def _marked(row: dict[str, list[Chunk]], metrics: Metrics, error: str | None, *, masked: bool) -> list[Chunk]:
     told = msgspec.to_builtins(metrics)
     if error is not None:
         told["error"] = error
-    members[_METRICS] = _encoded(told)
+    row[_METRICS] = _encoded(told)
     if masked:
-        members[_MASK] = [b"true"]
-    return object_of(members)
+        row[_MASK] = [b"true"]
+    return object_of(row)
 
 
 def _members(data: bytes) -> dict[str, list[Chunk]]:
@@ -62,9 +59,8 @@ def _members(data: bytes) -> dict[str, list[Chunk]]:
         raw = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
         return {key: [bytes(value).strip()] for key, value in raw.items()}
     except msgspec.DecodeError:
-        # lone surrogates: the values are the same, written escaped
-        decoded: Mapping[str, object] = json.loads(data)
-        return {key: _encoded(value) for key, value in decoded.items()}
+        # it refuses lone surrogates, even in what it only passes on
+        return {key: [value.encode()] for key, value in members(data.decode())}
 
 
 def _encoded(value: object) -> list[Chunk]:

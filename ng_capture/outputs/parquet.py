@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from ng_capture.files.writing import AtomicFile
 from ng_capture.outputs.training_rows import TableRow
 
-_GROUP_TOKENS = 1_000_000
+_GROUP_TOKENS = 500_000
 _GROUP_ROWS = 10_000
 
 _SPAN = pa.struct(

@@ -27,7 +27,7 @@ _LITTLE_ENDIAN = sys.byteorder == "little"
 class BadTokenId(ValueError):
     """A value that is no plain integer from 0 to 2^31 - 1: `position` in its list, and its text."""
 
-    def __init__(self, position: int, found: str) -> None:
+    def __init__(self, position: int, found: object) -> None:
         super().__init__(f"{found} at position {position}")
         self.position = position
         self.found = found
@@ -253,7 +253,7 @@ def _checked(values: list[Any], text: bytes) -> "array[int]":
             return ids
     for position, value in enumerate(values):
         if type(value) is not int or not 0 <= value <= MAX_TOKEN_ID:
-            raise BadTokenId(position, repr(value)[:40])
+            raise BadTokenId(position, value)
     raise BadTokenId(0, "a spelling that is not canonical")
 
 

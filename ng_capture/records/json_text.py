@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
 import orjson
@@ -52,6 +53,26 @@ def decode_exact(data: bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def members(text: str) -> Iterator[tuple[str, str]]:
+    """Key and spelled value of every member of a JSON object whose text is known to be JSON."""
+    decoder = json.JSONDecoder()
+    position = _past_space(text, text.index("{") + 1)
+    while text[position] != "}":
+        key, position = decoder.raw_decode(text, position)
+        start = _past_space(text, _past_space(text, position) + 1)
+        _, end = decoder.raw_decode(text, start)
+        yield key, text[start:end]
+        position = _past_space(text, end)
+        if text[position] == ",":
+            position = _past_space(text, position + 1)
+
+
+def _past_space(text: str, position: int) -> int:
+    while text[position].isspace():
+        position += 1
+    return position
+
+
 def printable(text: str) -> str:
     """The text as UTF-8 can hold it: lone surrogates are spelled out."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -62,9 +83,11 @@ def is_text(text: str) -> bool:
     return printable(text) == text
 
 
-def told(number: int) -> int | str:
-    """A number as a report can hold it: in 64 bits, or as text."""
-    return number if -(2**63) <= number < 2**63 else str(number)
+def told(value: object) -> int | str:
+    """A value as a report can hold it: an integer of 64 bits, or the beginning of its text."""
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return value
+    return printable(str(value))[:40]
 
 
 def _has_surrogate(data: bytes) -> bool:

@@ -1,16 +1,19 @@
 """Log probabilities of one call: one plain number per generated token, or a defect (reasons.md, ids and log probs)."""
 
 import math
+import sys
 from array import array
 from typing import Any
 
 import msgspec
 
 from ng_capture.records.defects import Defect
+from ng_capture.records.json_text import told
 
 POSITIVE_TOLERANCE = 1e-6
 SENTINEL = -9999.0
 _ALL_ZERO_FROM = 4
+_LARGEST = int(sys.float_info.max)
 
 
 class LogProbs(msgspec.Struct, frozen=True):
@@ -26,7 +29,11 @@ def check_log_probs(values: list[Any], generated: int) -> LogProbs:
         return LogProbs(None, Defect(reason="logprob_length_mismatch", tokens=generated, logprobs=len(values)))
     if not set(map(type, values)) <= {float, int}:
         return LogProbs(None, _first_of_another_type(values))
-    numbers = array("d", values)
+    try:
+        numbers = array("d", values)
+    except OverflowError:
+        position = next(i for i, v in enumerate(values) if type(v) is int and abs(v) > _LARGEST)
+        return LogProbs(None, Defect(reason="logprob_not_finite", position=position, found=told(values[position])))
     if not numbers:
         return LogProbs(numbers)
     lowest, highest = min(values), max(values)  # quicker than over the array
@@ -41,12 +48,12 @@ def _first_of_another_type(values: list[Any]) -> Defect:
     position, value = next((i, v) for i, v in enumerate(values) if type(v) not in (float, int))
     if value is None:
         return Defect(reason="logprob_missing", position=position)
-    return Defect(reason="logprob_not_number", position=position, found=str(value)[:40])
+    return Defect(reason="logprob_not_number", position=position, found=told(value))
 
 
 def _first_impossible(numbers: "array[float]") -> Defect:
     position, value = next((i, v) for i, v in enumerate(numbers) if not SENTINEL < v <= POSITIVE_TOLERANCE)
     if not math.isfinite(value):
-        return Defect(reason="logprob_not_finite", position=position, found=str(value))
+        return Defect(reason="logprob_not_finite", position=position, found=told(value))
     reason = "logprob_positive" if value > 0 else "logprob_sentinel"
     return Defect(reason=reason, position=position, found=value)

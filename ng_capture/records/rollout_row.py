@@ -1,5 +1,6 @@
 """A finished rollout row: which rollout it is, and what it says about the scored call (capture-files.md 1.8 and 5)."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -50,7 +51,12 @@ class RolloutRow(msgspec.Struct, frozen=True, eq=False):
     @property
     def reward(self) -> float | None:
         value = self.values.get("reward")
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return None
+        try:
+            return float(value) if math.isfinite(value) else None
+        except OverflowError:
+            return None
 
     @property
     def group_id(self) -> str | None:
@@ -93,7 +99,7 @@ def rollout_id_of(row: Mapping[str, object]) -> str | None:
         return base
     try:
         number = int(attempt)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BadRow(f"malformed attempt index: {attempt!r}") from None
     return f"{base}-a{number}" if number > 0 else base
 

@@ -38,7 +38,7 @@ def decode_routed_experts(value: Any) -> ExpertRows | None:
         return _decode_envelope(value)
     try:
         return ExpertRows(msgspec.convert(value, list[list[list[int]]]))
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):
         return None
 
 

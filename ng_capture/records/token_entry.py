@@ -21,6 +21,7 @@ NEWEST_SCHEMA = 1
 
 _PROMPT_KEY = b'"prompt_token_ids":'
 _PROMPT_ARRAY = _PROMPT_KEY + b"["
+_ESCAPED_LETTERS = (rb"\u004", rb"\u005", rb"\u006", rb"\u007")
 _NAMES = (
     "rollout_id",
     "model_call_id",
@@ -147,7 +148,7 @@ def decode_entry(data: bytes, *, file: str = "", line: int = 0, byte: int = 0) -
     except BadTokenId as error:
         exact = decode_exact(data)["generation_token_ids"][error.position]
         ids = NO_IDS
-        faults.append(Defect(reason="bad_token_id", position=error.position, found=_shown(exact), detail="generation"))
+        faults.append(Defect(reason="bad_token_id", position=error.position, found=told(exact), detail="generation"))
     checked = check_log_probs(log_probs, len(generation))
     if checked.fault is not None:
         faults.append(checked.fault)
@@ -174,7 +175,8 @@ def _decode_cut(data: bytes) -> _Decoded | None:
     first = start + len(_PROMPT_ARRAY)
     end = data.find(b"]", first)
     line = b"%b%b%b" % (data[:start], _CUT_TEXT, data[end + 1 :])
-    if line.count(b'_token_ids":') > 2 or line.count(b'"generation_log_probs":') > 1:
+    # a token field that stands twice, if only in another spelling of its name, is for the whole decoding to find
+    if line.count(b'_token_ids"') > 2 or line.count(b'generation_log_probs"') > 1 or _spells_out_ascii(line):
         return None
     try:
         value, surrogate = decode_json(line)
@@ -183,6 +185,11 @@ def _decode_cut(data: bytes) -> _Decoded | None:
     if not isinstance(value, dict) or value.pop("prompt_token_ids", None) != _CUT:
         return None
     return _Decoded(value, PromptText(data, first, end), [Defect(reason="lone_surrogate")] if surrogate else [])
+
+
+def _spells_out_ascii(line: bytes) -> bool:
+    """True if the line holds an escape that may stand for a letter of a field's name."""
+    return rb"\u00" in line and any(escape in line for escape in _ESCAPED_LETTERS)
 
 
 def _decode_whole(data: bytes) -> _Decoded:
@@ -207,7 +214,7 @@ def _decode_whole(data: bytes) -> _Decoded:
 
 def bad_prompt_id(position: int, found: object) -> Defect:
     """The defect of an id of the prompt."""
-    return Defect(reason="bad_token_id", position=position, found=_shown(found), detail="prompt")
+    return Defect(reason="bad_token_id", position=position, found=told(found), detail="prompt")
 
 
 def _fields(rest: dict[str, object], *, surrogate: bool) -> EntryFields:
@@ -220,7 +227,7 @@ def _fields(rest: dict[str, object], *, surrogate: bool) -> EntryFields:
         raise Unreadable(_invalid(f"schema_version {version!r} was never written", call))
     try:
         fields = msgspec.convert(rest, EntryFields)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise Unreadable(_invalid(str(error), call)) from None
     items = fields.output_items
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
@@ -266,7 +273,3 @@ def _twice_at_top(data: bytes) -> set[str]:
     json.loads(data, object_pairs_hook=keep)
     keys = [key for key, _ in last]
     return {key for key in keys if keys.count(key) > 1}
-
-
-def _shown(value: object) -> str | int:
-    return told(value) if type(value) is int else printable(str(value))[:40]

@@ -7,6 +7,7 @@ import msgspec
 from ng_capture.chains.analysis import Analysis
 from ng_capture.records.defects import Defect
 from ng_capture.verdicts.policies import PlannedRow, errors, trained_tokens
+from ng_capture.verdicts.reasons import in_order
 
 
 class Accounting(msgspec.Struct, frozen=True):
@@ -39,6 +40,8 @@ def left_out(analysis: Analysis, rows: Sequence[PlannedRow], faults: Sequence[De
     scored = analysis.path[-1] if analysis.path and rows else None
     later = analysis.forest.below(scored) if scored is not None else frozenset()
     unsettled = {call for group in analysis.kept_beside.unsettled for call in group}
+    # in the order of the registry, not of the lines
+    whole = next(iter(in_order(frozenset(fault.reason for fault in faults))), "")
     reasons = {}
     for call in analysis.calls.values():
         if call.id in shown or not call.generated:
@@ -49,7 +52,7 @@ def left_out(analysis: Analysis, rows: Sequence[PlannedRow], faults: Sequence[De
         elif call.foreign:
             reasons[call.id] = "foreign_model"
         elif not rows:
-            reasons[call.id] = faults[0].reason
+            reasons[call.id] = whole
         elif call.id in analysis.settled.quarantined and call.id not in unsettled:
             reasons[call.id] = "abandoned_retry"
         elif call.id in later:

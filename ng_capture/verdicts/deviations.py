@@ -7,6 +7,7 @@ from ng_capture.records.defects import Defect
 from ng_capture.records.snapshot import Snapshot
 from ng_capture.verdicts.evidence import EVIDENCE_REASONS
 from ng_capture.verdicts.policies import errors
+from ng_capture.verdicts.reasons import in_order
 from ng_capture.verdicts.reference import reference_cannot_read
 
 DEVIATIONS = {
@@ -44,7 +45,8 @@ _OF_A_CALL = {
 def masked_by(whole: Sequence[Defect], faults: Sequence[Defect]) -> str:
     """The deviation that masks what the reference delivers: whole rollout, then evidence, then first on the path."""
     if whole:
-        return _OF_A_CALL.get(whole[0].reason, "unfinished_capture")
+        first_reason, *_ = in_order(frozenset(defect.reason for defect in whole))
+        return _OF_A_CALL.get(first_reason, "unfinished_capture")
     if any(fault.reason in EVIDENCE_REASONS for fault in faults):
         return "terminal_evidence"
     first = next(fault for fault in faults if fault.reason != "terminal_chain_broken")

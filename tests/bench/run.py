@@ -220,7 +220,7 @@ class Bench:
         bar = TWO_JOBS if sum(sizes(directory)) >= BIG_ENOUGH else None
         for command, line in self._commands(directory).items():
             cost = medians({"one": line, "two": [*line, "--jobs", "2"]}, self._runs)
-            yield Row(f"{command}, 1 job / 2 jobs, wall", "big", cost["one"].wall / cost["two"].wall, "x", bar, True)
+            yield Row(f"{command}, 1 / 2 jobs, wall", "big", cost["one"].wall / cost["two"].wall, "x", bar, True)
 
     def _commands(self, directory: Path) -> dict[str, list[str]]:
         out = self._out / "out.jsonl"
@@ -259,6 +259,8 @@ def main() -> None:
         for part in (bench.start_up, bench.speed, bench.memory, bench.parquet, bench.jobs):
             for row in part():
                 print(row, flush=True)
+    if options.big:
+        print(f"Wall times are for idle cores; the load is {os.getloadavg()[1]:.1f} on {os.cpu_count()}.")
     if options.scale != 1:
         print(f"Bars are for --scale 1; this was {options.scale:g}.")
 

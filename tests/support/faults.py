@@ -136,7 +136,8 @@ def _unreadable(fault: Fault) -> Fault:
 
 def _of_disk(change: Callable[[Draw, Capture], bool], *, whole: bool = False) -> Fault:
     def apply(draw: Draw, capture: Capture) -> None:
-        capture.whole |= change(draw, capture) and whole
+        if change(draw, capture) and whole:
+            capture.whole = True
 
     return Fault(apply, of_disk=True)
 
@@ -176,8 +177,10 @@ def _fused(draw: Draw, capture: Capture) -> bool:
     if len(capture.lines) < 2:
         return False
     index = draw(st.integers(1, len(capture.lines) - 1))
-    name, line = capture.lines.pop(index)
-    capture.lines[index - 1] = name, capture.lines[index - 1][1] + line
+    _, behind = capture.lines.pop(index)
+    name, line = capture.lines[index - 1]
+    capture.lines[index - 1] = name, line + behind
+    capture.touched.add(name)
     return True
 
 

@@ -3,10 +3,11 @@
 NG_SHIM_LOG    a file that gets the name of every event, one a line
 NG_SHIM_AT     number of the event to strike at, from 1
 NG_SHIM_HOW    `kill`: after the event, in the middle of a write; the name of an errno: instead of the event;
-               the name of a signal: before the event, or with `-after` behind it right after the event
+               the name of a signal: before the event, with `-after` behind it right after the event, with `-group` to
+               the whole process group before the event
 
 Events are what the system sees: opening for writing, each write that reaches the kernel, fsync, rename, unlink and so
-on. Buffers are made small so that there are many. Standard output and error are no files here.
+on. Buffers are made small so that there are many. Pipes and terminals are no files.
 """
 
 import builtins
@@ -14,19 +15,20 @@ import errno
 import io
 import os
 import signal
+import stat
 from collections.abc import Callable
 from typing import Any
 
 _LOG, _AT, _HOW = (os.environ.pop(f"NG_SHIM_{name}", "") for name in ("LOG", "AT", "HOW"))
-_BUFFER = 600
+_BUFFER = 2000
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 _count = 0
 _log = os.open(_LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if _LOG else -1
-_write, _kill, _open, _close = os.write, os.kill, io.open, os.close
+_write, _kill, _open = os.write, os.kill, io.open
 
 
-def _event(name: str, operation: Callable[[], Any], half: Callable[[], Any] | None = None) -> Any:
+def _event(name: str, operation: Callable[[], Any], half: Callable[[], Any] | None = None, path: Any = None) -> Any:
     global _count
     _count += 1
     if _log >= 0:
@@ -34,23 +36,36 @@ def _event(name: str, operation: Callable[[], Any], half: Callable[[], Any] | No
     if str(_count) != _AT:
         return operation()
     if _HOW == "kill":
-        (half or operation)()
-        _kill(os.getpid(), signal.SIGKILL)
+        try:
+            (half or operation)()
+        finally:
+            _kill(os.getpid(), signal.SIGKILL)
     if _HOW in errno.errorcode.values():
-        raise OSError(getattr(errno, _HOW), os.strerror(getattr(errno, _HOW)))
-    if _HOW.endswith("-after"):
-        done = operation()
-        _kill(os.getpid(), getattr(signal, _HOW.removesuffix("-after")))
-        return done
-    _kill(os.getpid(), getattr(signal, _HOW))
-    return operation()
+        raise OSError(getattr(errno, _HOW), os.strerror(getattr(errno, _HOW)), path)
+    signalled, _, when = _HOW.partition("-")
+    if when != "after":
+        # a terminal signals the whole group
+        _kill(0 if when == "group" else os.getpid(), getattr(signal, signalled))
+        return operation()
+    try:
+        return operation()
+    finally:
+        _kill(os.getpid(), getattr(signal, signalled))
 
 
 def _counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*arguments: Any, **named: Any) -> Any:
-        return _event(name, lambda: function(*arguments, **named))
+        first = arguments[0]
+        if isinstance(first, int) and not _is_file(first):
+            return function(*arguments, **named)
+        return _event(name, lambda: function(*arguments, **named), path=None if isinstance(first, int) else first)
 
     return wrapped
+
+
+def _is_file(descriptor: int) -> bool:
+    """False for pipes and terminals."""
+    return stat.S_IFMT(os.fstat(descriptor).st_mode) in (stat.S_IFREG, stat.S_IFDIR)
 
 
 class _Raw(io.FileIO):
@@ -61,21 +76,23 @@ class _Raw(io.FileIO):
 
 def _opened(file: Any, mode: str = "r", buffering: int = -1, *more: Any, **named: Any) -> Any:
     """`open` whose every write is an event."""
-    if not set(mode) & set("wxa+"):
+    if not set(mode) & set("wxa+") or (isinstance(file, int) and not _is_file(file)):
         return _open(file, mode, buffering, *more, **named)
     plain = mode.replace("b", "").replace("t", "")
-    raw = _Raw(file, plain) if isinstance(file, int) else _event("open", lambda: _Raw(file, plain))
+    raw = (
+        _Raw(file, plain, named.get("closefd", True))
+        if isinstance(file, int)
+        else _event("open", lambda: _Raw(file, plain), path=file)
+    )
     binary = io.BufferedRandom(raw, _BUFFER) if "+" in mode else io.BufferedWriter(raw, _BUFFER)
     if "b" in mode:
         return binary
-    return io.TextIOWrapper(
-        binary, *more, **{key: value for key, value in named.items() if key in ("encoding", "newline")}
-    )
+    return io.TextIOWrapper(binary, *more, **{key: named[key] for key in ("encoding", "newline") if key in named})
 
 
 def _os_open(path: Any, flags: int, *more: Any, **named: Any) -> int:
     function = lambda: _real_os_open(path, flags, *more, **named)  # noqa: E731
-    return _event("open", function) if flags & _WRITING else function()
+    return _event("open", function, path=path) if flags & _WRITING else function()
 
 
 _real_os_open = os.open
