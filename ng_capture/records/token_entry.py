@@ -5,6 +5,7 @@ placer compares it as text (performance.md, the hot path).
 """
 
 import json
+import re
 import secrets
 from array import array
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ NEWEST_SCHEMA = 1
 
 _PROMPT_KEY = b'"prompt_token_ids":'
 _PROMPT_ARRAY = _PROMPT_KEY + b"["
-_ESCAPED_LETTERS = (rb"\u004", rb"\u005", rb"\u006", rb"\u007")
+_ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
 _NAMES = (
     "rollout_id",
     "model_call_id",
@@ -176,7 +177,7 @@ def _decode_cut(data: bytes) -> _Decoded | None:
     end = data.find(b"]", first)
     line = b"%b%b%b" % (data[:start], _CUT_TEXT, data[end + 1 :])
     # a token field that stands twice, if only in another spelling of its name, is for the whole decoding to find
-    if line.count(b'_token_ids"') > 2 or line.count(b'generation_log_probs"') > 1 or _spells_out_ascii(line):
+    if line.count(b'_token_ids"') > 2 or line.count(b'generation_log_probs"') > 1 or _ESCAPED_LETTER.search(line):
         return None
     try:
         value, surrogate = decode_json(line)
@@ -185,11 +186,6 @@ def _decode_cut(data: bytes) -> _Decoded | None:
     if not isinstance(value, dict) or value.pop("prompt_token_ids", None) != _CUT:
         return None
     return _Decoded(value, PromptText(data, first, end), [Defect(reason="lone_surrogate")] if surrogate else [])
-
-
-def _spells_out_ascii(line: bytes) -> bool:
-    """True if the line holds an escape that may stand for a letter of a field's name."""
-    return rb"\u00" in line and any(escape in line for escape in _ESCAPED_LETTERS)
 
 
 def _decode_whole(data: bytes) -> _Decoded:
