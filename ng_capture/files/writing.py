@@ -3,11 +3,11 @@
 import contextlib
 import hashlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 from ng_capture.errors import SurroundingsError, UsageError
 
@@ -21,8 +21,11 @@ class AtomicFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        # in the same directory: a rename across file systems is a copy, and a copy can be cut
+        self.temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
         self.size = 0
         self._hash = hashlib.sha256()
+        self._file: BinaryIO | None = None
 
     def __enter__(self) -> Self:
         parent = self.path.parent
@@ -30,15 +33,20 @@ class AtomicFile:
             raise UsageError(f"{parent}: no such directory", hint=f"mkdir -p {parent}")
         if self.path.is_dir():
             raise UsageError(f"{self.path}: is a directory; an output file is wanted")
-        with _failures_of(self.path):
-            # in the same directory: a rename across file systems is a copy, and a copy can be cut
-            descriptor, name = tempfile.mkstemp(prefix=f".{self.path.name}.", suffix=".tmp", dir=parent)
-            os.fchmod(descriptor, _mode_of(self.path))
-        self.temporary = Path(name)
-        self._file = os.fdopen(descriptor, "wb", buffering=1 << 20)
+        try:
+            with _failures_of(self.path):
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                descriptor = os.open(self.temporary, flags, 0o666)
+                self._file = os.fdopen(descriptor, "wb", buffering=1 << 20)
+                with contextlib.suppress(FileNotFoundError):
+                    os.fchmod(descriptor, self.path.stat().st_mode & 0o777)
+        except BaseException:
+            self._abandon()
+            raise
         return self
 
     def write(self, *chunks: bytes | bytearray | memoryview) -> None:
+        assert self._file is not None
         with _failures_of(self.path):
             for chunk in chunks:
                 self._file.write(chunk)
@@ -51,7 +59,7 @@ class AtomicFile:
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
         try:
-            if kind is None:
+            if kind is None and self._file is not None:
                 with _failures_of(self.path):
                     self._file.flush()
                     # before the rename: a name must never point to bytes that a power cut can take away
@@ -60,9 +68,14 @@ class AtomicFile:
                     # the rename itself is durable only with the directory
                     sync_directory(self.path.parent)
         finally:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        """Close and remove what did not get its name."""
+        if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.close()
-            self.temporary.unlink(missing_ok=True)
+        self.temporary.unlink(missing_ok=True)
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -86,16 +99,6 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _mode_of(path: Path) -> int:
-    """The mode of the file that is replaced, or what the user's umask gives a new one."""
-    try:
-        return path.stat().st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
 
 
 @contextlib.contextmanager

@@ -55,10 +55,13 @@ class RebuildWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and self._receipt is not None:
-            sha256 = self._file.sha256 if self._file is not None else ""
-            self._receipt.write(receipt_tail(ReceiptOutput(self._name, self.size, self.rows, sha256)))
-        self._stack.__exit__(kind, error, trace)
+        if kind is not None:
+            self._stack.__exit__(kind, error, trace)
+            return
+        with self._stack:
+            if self._receipt is not None:
+                sha256 = self._file.sha256 if self._file is not None else ""
+                self._receipt.write(receipt_tail(ReceiptOutput(self._name, self.size, self.rows, sha256)))
 
     def write_all(self, results: Iterable[Rebuilt]) -> None:
         """Write every rollout, and its entry in the receipt."""
