@@ -107,7 +107,7 @@ def rows(draw: Any) -> str:
     return f"{draw(spaces)}{{{text}{draw(spaces)}}}"
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(row=rows(), forge=st.sampled_from([FORGE, BROKEN]))
 def test_every_value_that_is_not_replaced_keeps_its_bytes(row: str, forge: Forge) -> None:
     before, after = members(row), members(filled(forge, row))

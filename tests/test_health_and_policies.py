@@ -3,38 +3,16 @@
 design.md "Judging", policies-and-exports.md 4.1.
 """
 
-import tempfile
-from pathlib import Path
-
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ng_capture.verdicts.judge import Judgement
 from ng_capture.verdicts.policies import Policy
 from tests.support.capture import Capture
-from tests.support.forge import Call, Forge, Row, judged, rows_of, write_files
+from tests.support.forge import Call, Forge
+from tests.support.judging import delivered, trained
 from tests.support.strategies import captures, chains
 
 Tokens = set[tuple[str, int]]
-
-
-def judge_files(capture: Capture, policy: Policy) -> tuple[Judgement, list[Row]]:
-    with tempfile.TemporaryDirectory() as directory:
-        write_files(Path(directory), capture.files())
-        judgement = judged(Path(directory), row=capture.row, policy=policy)
-    return judgement, rows_of(judgement, capture.row)
-
-
-def trained(rows: list[Row]) -> list[tuple[str, int]]:
-    """Call and offset of every token with loss."""
-    return [
-        (span["call_id"], at - span["start"])
-        for row in rows
-        for span in row["spans"]
-        if span["kind"] == "gen"
-        for at in range(span["start"], span["end"])
-        if row["loss_mask"][at]
-    ]
 
 
 def trainable(calls: list[Call]) -> Tokens:
@@ -77,13 +55,13 @@ def owed_by_all(forge: Forge, scored: Call | None) -> Tokens:
     return trainable([call for chain in chains for call in chain])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(capture=captures("", named=True))
 def test_a_healthy_rollout_whose_scored_call_is_named_is_delivered_whole(capture: Capture) -> None:
     assert capture.scored is not None
     owed = trainable(to_root(capture.scored))
     assume(owed)
-    judgement, rows = judge_files(capture, Policy.TERMINAL)
+    judgement, rows = delivered(capture, Policy.TERMINAL)
     assert judgement.verdict == "trainable" and judgement.reasons == ()
     assert set(trained(rows)) == owed
     assert judgement.deviation is None or judgement.deviation in ("empty_parent_joined", "settled_first_retry")
@@ -94,45 +72,45 @@ def test_a_healthy_rollout_whose_scored_call_is_named_is_delivered_whole(capture
 def test_one_healthy_chain_is_delivered_under_every_policy_with_a_row_or_without(
     capture: Capture, policy: Policy
 ) -> None:
-    judgement, rows = judge_files(capture, policy)
+    judgement, rows = delivered(capture, policy)
     assert (judgement.verdict, judgement.reasons) == ("trainable", ())
     assert len(rows) == 1 and set(trained(rows)) == trainable(to_root(capture.forge.calls[-1]))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(capture=captures(""))
 def test_all_trains_each_token_of_a_healthy_rollout_once_but_what_was_cut_or_abandoned(capture: Capture) -> None:
-    tokens = trained(judge_files(capture, Policy.ALL)[1])
+    tokens = trained(delivered(capture, Policy.ALL)[1])
     assert len(tokens) == len(set(tokens))
     assert set(tokens) == owed_by_all(capture.forge, capture.scored)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(capture=captures("call", named=True))
 def test_a_fault_off_the_path_of_the_scored_call_changes_nothing_of_its_row(capture: Capture) -> None:
     assert capture.scored is not None
     assume(not capture.whole and capture.touched.isdisjoint(capture.path()))
     owed = trainable(to_root(capture.scored))
     assume(owed)
-    judgement, rows = judge_files(capture, Policy.TERMINAL)
+    judgement, rows = delivered(capture, Policy.TERMINAL)
     assert judgement.reasons == ()
     assert [row["tokens"] for row in rows] == [capture.scored.full]
     assert set(trained(rows)) == owed
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(capture=captures("call whole end"))
 def test_all_never_gives_less_than_terminal_and_terminal_never_less_than_strict(capture: Capture) -> None:
-    tokens = {policy: set(trained(judge_files(capture, policy)[1])) for policy in Policy}
+    tokens = {policy: set(trained(delivered(capture, policy)[1])) for policy in Policy}
     assert tokens[Policy.TERMINAL] <= tokens[Policy.ALL]
     if capture.scored is None:
         assert tokens[Policy.STRICT] == tokens[Policy.TERMINAL]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(capture=captures("call"))
 def test_strict_gives_one_root_and_one_chain_or_nothing(capture: Capture) -> None:
-    rows = judge_files(capture, Policy.STRICT)[1]
+    rows = delivered(capture, Policy.STRICT)[1]
     assert len(rows) <= 1
     recorded = {name for name, _ in capture.lines}
     assert not rows or recorded.isdisjoint(capture.nowhere | capture.silent)

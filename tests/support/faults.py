@@ -359,3 +359,4 @@ END_FAULTS: dict[str, Fault] = {
 """Faults of the file rather than of its lines: what they are depends on where they stand."""
 
 FAULTS = {"call": CALL_FAULTS, "whole": WHOLE_FAULTS, "end": END_FAULTS}
+ALL_FAULTS = CALL_FAULTS | WHOLE_FAULTS | END_FAULTS

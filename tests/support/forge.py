@@ -13,7 +13,6 @@
     forge.write(directory)             # r-1.tokens.jsonl, .tokens.state.json, .tokens.intents
     forge.write(directory, intents=False, raw=True, compression=".gz")
     write_rows(path, [forge.row(c)])   # finished rows: the scored response was c's
-    judged(directory, "r-1", forge.row(c), Policy.ALL).rows
 
 `Forge(..., delta=True)` stores the prompts of continuations as deltas. `call.prompt`, `call.generation` and
 `call.log_probs` are what truly happened, the whole prompt always; `call.fields` is what its record says otherwise, so
@@ -33,13 +32,7 @@ from typing import Any
 import orjson
 import zstandard
 
-from ng_capture.files.listing import list_rollouts
-from ng_capture.outputs.training_rows import training_rows
-from ng_capture.outputs.verify import VerifyTask, judge_task
 from ng_capture.records.fingerprint import FINGERPRINT_VERSION, assistant_fingerprint, conversation_digest
-from ng_capture.records.rollout_row import decode_row
-from ng_capture.verdicts.judge import Judgement, Judging
-from ng_capture.verdicts.policies import Policy
 
 FIRST_MOMENT = 1_800_000_000.0
 MODEL = "policy-8b"
@@ -74,6 +67,13 @@ class Call:
     @property
     def full(self) -> list[int]:
         return self.prompt + self.generation
+
+    @property
+    def joined(self) -> bool:
+        """True for a first call and for one that truly extends its parent."""
+        if self.parent is None:
+            return self.fields.get("parent_resolution") != "unresolved"
+        return self.prompt[: len(self.parent.full)] == self.parent.full
 
     @property
     def log_probs(self) -> list[float]:
@@ -260,18 +260,3 @@ def write_files(directory: Path, files: Files) -> None:
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
     path.write_bytes(in_lines(json.dumps(row).encode() for row in rows))
-
-
-def judged(
-    directory: Path, rollout_id: str = "r-1", row: Row | None = None, policy: Policy = Policy.TERMINAL, **how: Any
-) -> Judgement:
-    """The library's judgement of one rollout of a capture directory, by the way that `verify` goes."""
-    files = list_rollouts([str(directory)]).get(rollout_id)
-    data = None if row is None else json.dumps(row).encode()
-    return judge_task(VerifyTask(rollout_id, files, data, Judging(policy=policy, **how)))
-
-
-def rows_of(judgement: Judgement, row: Row | None = None) -> list[Row]:
-    """The training rows of a judgement, read back from the bytes that `rebuild --to rows` writes."""
-    finished = None if row is None else decode_row(json.dumps(row).encode())
-    return [json.loads(b"".join(made.as_json())) for made in training_rows(judgement, finished)]
