@@ -89,12 +89,9 @@ class Call(msgspec.Struct, frozen=True, eq=False):
         """True if the generated tokens may carry loss."""
         return not self.in_doubt and not self.foreign and LOGPROBS_UNUSABLE.isdisjoint(self.reasons)
 
-    def with_fault(self, defect: Defect, *, lost: bool = False) -> "Call":
-        """The call with one more fault, located; `lost` takes its sequence away."""
-        faults = (*self.faults, self.entry.locate(defect))
-        if lost:
-            return msgspec.structs.replace(self, faults=faults, prompt=None, full=None)
-        return msgspec.structs.replace(self, faults=faults)
+    def with_fault(self, defect: Defect) -> "Call":
+        """The call with one more fault, located."""
+        return msgspec.structs.replace(self, faults=(*self.faults, self.entry.locate(defect)))
 
 
 Calls = Mapping[str, Call]

@@ -1,6 +1,6 @@
 """Which call was scored: witnesses, never a guess (capture-files.md 5, design.md `terminal_evidence`)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -196,12 +196,13 @@ def _collapse(candidates: Iterable[str], calls: Calls) -> str | None:
 
 
 def _same_sequence(one: Call, other: Call) -> bool:
+    """Equal by digest and length as recorded, else by the ids themselves."""
     stamps = [(call.fields.digest, call.fields.cum_len) for call in (one, other)]
     if all(digest and length is not None for digest, length in stamps):
         return stamps[0] == stamps[1]
-    compare: Callable[[Call], object] = lambda call: (call.entry.suffix.text, call.entry.generation.text)  # noqa: E731
-    if one.full is None or other.full is None or one.prompt is None or other.prompt is None:
-        return compare(one) == compare(other)
-    return (
-        len(one.full) == len(other.full) and len(one.prompt) == len(other.prompt) and one.full.starts_with(other.full)
-    )
+    return _stored_ids(one) == _stored_ids(other)
+
+
+def _stored_ids(call: Call) -> tuple[str, bytes]:
+    prompt = call.prompt.digest() if call.prompt is not None else call.entry.suffix.text.decode()
+    return prompt, call.entry.generation.text

@@ -98,7 +98,7 @@ def _unnamed_marks(snapshot: Snapshot, explained: bool) -> list[Defect]:
     if unnamed:
         first = unnamed[0]
         place = Defect(reason="capture_incomplete", file=snapshot.marks_file, line=first.line, byte=first.byte)
-        return [place.at(count=len(unnamed), detail="marks without a call id")]
+        return [place.at(count=len(unnamed), detail="without a call id")]
     if snapshot.marks is not None and not snapshot.marks:
         return [Defect(reason="capture_incomplete", file=snapshot.marks_file, detail="an empty mark")]
     state = snapshot.state
