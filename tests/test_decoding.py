@@ -83,7 +83,7 @@ def read(data: bytes) -> Any:
     ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(data=spelled_lines())
 def test_cutting_the_prompt_out_of_a_line_reads_what_decoding_the_whole_line_reads(data: bytes) -> None:
     with mock.patch.object(token_entry, "_decode_cut", return_value=None):
@@ -102,7 +102,7 @@ def test_a_token_key_that_stands_twice_is_told_however_it_is_spelled(key: str, s
         assert ("duplicate_key", key) in {(fault.reason, fault.detail) for fault in entry["faults"]}, defects
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(forge=forges(), data=st.data())
 def test_a_spaced_record_is_the_canonical_one(forge: Forge, data: st.DataObject) -> None:
     call = data.draw(st.sampled_from(forge.calls))
@@ -112,7 +112,7 @@ def test_a_spaced_record_is_the_canonical_one(forge: Forge, data: st.DataObject)
     assert read(json.dumps(shuffled, separators=separators).encode()) == read(call.line())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(forge=forges(), extra=st.dictionaries(st.text(st.characters(codec="utf-8")), st.integers(-9, 9), max_size=3))
 def test_unknown_keys_are_kept_and_change_nothing_else(forge: Forge, extra: dict[str, int]) -> None:
     call = forge.calls[-1]

@@ -107,7 +107,7 @@ def rows(draw: Any) -> str:
     return f"{draw(spaces)}{{{text}{draw(spaces)}}}"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(row=rows(), forge=st.sampled_from([FORGE, BROKEN]))
 def test_every_value_that_is_not_replaced_keeps_its_bytes(row: str, forge: Forge) -> None:
     before, after = members(row), members(filled(forge, row))
@@ -124,7 +124,7 @@ def test_every_value_that_is_not_replaced_keeps_its_bytes(row: str, forge: Forge
     assert set(outer) == set(inner)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(row=rows())
 def test_a_row_is_filled_with_the_tokens_of_its_scored_call(row: str) -> None:
     items = json.loads(members(filled(FORGE, row))["response"])["output"]

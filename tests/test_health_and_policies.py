@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from ng_capture.verdicts.policies import Policy
 from tests.support.capture import Capture
-from tests.support.forge import Call, Forge
+from tests.support.forge import MODEL, Call, Forge
 from tests.support.judging import delivered, trained
-from tests.support.strategies import captures, chains
+from tests.support.strategies import captures, chains, forges
 
 Tokens = set[tuple[str, int]]
 
@@ -55,7 +55,7 @@ def owed_by_all(forge: Forge, scored: Call | None) -> Tokens:
     return trainable([call for chain in chains for call in chain])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(capture=captures("", named=True))
 def test_a_healthy_rollout_whose_scored_call_is_named_is_delivered_whole(capture: Capture) -> None:
     assert capture.scored is not None
@@ -67,7 +67,7 @@ def test_a_healthy_rollout_whose_scored_call_is_named_is_delivered_whole(capture
     assert judgement.deviation is None or judgement.deviation in ("empty_parent_joined", "settled_first_retry")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(capture=chains(), policy=st.sampled_from(list(Policy)))
 def test_one_healthy_chain_is_delivered_under_every_policy_with_a_row_or_without(
     capture: Capture, policy: Policy
@@ -77,7 +77,7 @@ def test_one_healthy_chain_is_delivered_under_every_policy_with_a_row_or_without
     assert len(rows) == 1 and set(trained(rows)) == trainable(to_root(capture.forge.calls[-1]))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(capture=captures(""))
 def test_all_trains_each_token_of_a_healthy_rollout_once_but_what_was_cut_or_abandoned(capture: Capture) -> None:
     tokens = trained(delivered(capture, Policy.ALL)[1])
@@ -85,7 +85,25 @@ def test_all_trains_each_token_of_a_healthy_rollout_once_but_what_was_cut_or_aba
     assert set(tokens) == owed_by_all(capture.forge, capture.scored)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
+@given(forge=forges(), data=st.data())
+def test_another_models_calls_are_context_on_the_path_and_count_for_nothing_beside_it(
+    forge: Forge, data: st.DataObject
+) -> None:
+    foreign = data.draw(st.sets(st.sampled_from(forge.calls)))
+    for call in foreign:
+        call.fields["model"] = "judge"
+    scored = data.draw(st.sampled_from(forge.calls))
+    owed = trainable([call for call in to_root(scored) if call not in foreign])
+    assume(scored.generation and owed)
+    capture = Capture(forge, scored, forge.row(scored), lines=[(call.id, call.line()) for call in forge.calls])
+    judgement, rows = delivered(capture, Policy.TERMINAL, policy_model=MODEL)
+    assert (judgement.verdict, set(trained(rows))) == ("trainable", owed)
+    tokens = trained(delivered(capture, Policy.ALL, policy_model=MODEL)[1])
+    assert owed <= set(tokens) and {call.id for call in foreign}.isdisjoint(call for call, _ in tokens)
+
+
+@settings(max_examples=150, deadline=None)
 @given(capture=captures("call", named=True))
 def test_a_fault_off_the_path_of_the_scored_call_changes_nothing_of_its_row(capture: Capture) -> None:
     assert capture.scored is not None
@@ -98,7 +116,7 @@ def test_a_fault_off_the_path_of_the_scored_call_changes_nothing_of_its_row(capt
     assert set(trained(rows)) == owed
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(capture=captures("call whole end"))
 def test_all_never_gives_less_than_terminal_and_terminal_never_less_than_strict(capture: Capture) -> None:
     tokens = {policy: set(trained(delivered(capture, policy)[1])) for policy in Policy}
@@ -107,7 +125,7 @@ def test_all_never_gives_less_than_terminal_and_terminal_never_less_than_strict(
         assert tokens[Policy.STRICT] == tokens[Policy.TERMINAL]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(capture=captures("call"))
 def test_strict_gives_one_root_and_one_chain_or_nothing(capture: Capture) -> None:
     rows = delivered(capture, Policy.STRICT)[1]

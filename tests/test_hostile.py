@@ -68,13 +68,13 @@ def encoded(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(data=st.binary(max_size=200), compression=st.sampled_from(["", ".gz", ".zst"]))
 def test_arbitrary_bytes_as_records_are_judged(data: bytes, compression: str) -> None:
     survive({f"r-1.tokens.jsonl{compression}": data})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(capture=captures("call whole end", max_faults=2), data=st.data())
 def test_a_capture_with_some_bytes_changed_is_judged(capture: Any, data: st.DataObject) -> None:
     files = capture.files()
@@ -88,7 +88,7 @@ def test_a_capture_with_some_bytes_changed_is_judged(capture: Any, data: st.Data
     survive(files | {name: bytes(changed)}, encoded(capture.row) if capture.row else None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(values=st.lists(json_values, max_size=3))
 def test_arbitrary_json_values_as_records_are_judged(values: list[object]) -> None:
     survive({"r-1.tokens.jsonl": in_lines(map(encoded, values))})
@@ -145,7 +145,7 @@ def test_any_field_of_a_record_may_be_spelled_in_any_way(text: str) -> None:
         survive({"r-1.tokens.jsonl": in_lines([line.replace(text.encode(), f"[{text}]".encode())])})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(forge=forges(max_calls=3), data=st.data())
 def test_records_with_arbitrary_values_in_their_fields_are_judged(forge: Forge, data: st.DataObject) -> None:
     lines = []
@@ -160,7 +160,7 @@ def test_records_with_arbitrary_values_in_their_fields_are_judged(forge: Forge, 
 BESIDE = ["r-1.tokens.state.json", "r-1.tokens.intents", "r-1.tokens.incomplete", "r-1.capture.jsonl"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(name=st.sampled_from(BESIDE), content=st.binary(max_size=60) | json_values.map(encoded), data=st.data())
 def test_arbitrary_content_in_the_files_beside_the_records_is_judged(
     name: str, content: bytes, data: st.DataObject
@@ -175,7 +175,7 @@ def test_arbitrary_content_in_the_files_beside_the_records_is_judged(
     survive(files | {name: content})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(content=st.binary(max_size=60) | st.lists(json_values, max_size=2).map(lambda v: in_lines(map(encoded, v))))
 def test_arbitrary_rows_files_are_read_and_their_faults_named(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -199,7 +199,7 @@ def test_a_row_that_names_its_rollout_in_any_way_is_read_or_its_fault_named(key:
         assert len(list(rows.rollout_ids)) + len(rows.faults) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(data=st.data())
 def test_finished_rows_with_arbitrary_values_are_judged_and_filled(data: st.DataObject) -> None:
     forge = Forge()

@@ -32,7 +32,7 @@ def told(files: Files, capture: Capture, policy: Policy) -> dict[str, Any]:
     return report
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(capture=captures("call whole"), policy=st.sampled_from(list(Policy)), data=st.data())
 def test_the_order_of_lines_changes_nothing_that_is_told(capture: Capture, policy: Policy, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(capture.lines))))
@@ -40,7 +40,7 @@ def test_the_order_of_lines_changes_nothing_that_is_told(capture: Capture, polic
     assert told(shuffled, capture, policy) == told(capture.files(), capture, policy)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(capture=captures("call whole"), policy=st.sampled_from(list(Policy)), data=st.data())
 def test_records_split_over_plain_and_compressed_files_are_one_rollout(
     capture: Capture, policy: Policy, data: st.DataObject

@@ -4,7 +4,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ng_capture.files.listing import list_rollouts
 from ng_capture.outputs.training_rows import training_rows
@@ -25,11 +25,11 @@ class Token(NamedTuple):
     trained: bool
 
 
-def judged(directory: Path, row: Row | None = None, policy: Policy = Policy.TERMINAL) -> Judgement:
-    """The judgement of rollout `r-1` of a capture directory, by the way that `verify` goes."""
+def judged(directory: Path, row: Row | None = None, policy: Policy = Policy.TERMINAL, **how: Any) -> Judgement:
+    """The judgement of rollout `r-1` of a capture directory, by the way that `verify` goes; `how` is for `Judging`."""
     files = list_rollouts([str(directory)]).get("r-1")
     data = None if row is None else json.dumps(row).encode()
-    return judge_task(VerifyTask("r-1", files, data, Judging(policy)))
+    return judge_task(VerifyTask("r-1", files, data, Judging(policy, **how)))
 
 
 def rows_of(judgement: Judgement, row: Row | None = None) -> list[Row]:
@@ -38,11 +38,11 @@ def rows_of(judgement: Judgement, row: Row | None = None) -> list[Row]:
     return [json.loads(b"".join(made.as_json())) for made in training_rows(judgement, finished)]
 
 
-def delivered(capture: Capture, policy: Policy, files: Files | None = None) -> tuple[Judgement, list[Row]]:
+def delivered(capture: Capture, policy: Policy, files: Files | None = None, **how: Any) -> tuple[Judgement, list[Row]]:
     """The judgement and the rows of a capture, or of the same capture in other files."""
     with tempfile.TemporaryDirectory() as directory:
         write_files(Path(directory), capture.files() if files is None else files)
-        judgement = judged(Path(directory), capture.row, policy)
+        judgement = judged(Path(directory), capture.row, policy, **how)
     return judgement, rows_of(judgement, capture.row)
 
 
