@@ -145,6 +145,15 @@ def test_any_field_of_a_record_may_be_spelled_in_any_way(text: str) -> None:
         survive({"r-1.tokens.jsonl": in_lines([line.replace(text.encode(), f"[{text}]".encode())])})
 
 
+@pytest.mark.parametrize("prompt", [b"[01]", b"[NaN]", b"[\\]", b"[1 2]", b"[-1]"])
+@pytest.mark.parametrize("field", ["generation_token_ids", "generation_log_probs"])
+def test_a_line_may_be_broken_in_two_places(prompt: bytes, field: str) -> None:
+    line = Forge().root([1], [2], **{field: [2**31]}).line()
+    survive(
+        {"r-1.tokens.jsonl": in_lines([line.replace(b'"prompt_token_ids":[1]', b'"prompt_token_ids":%b' % prompt)])}
+    )
+
+
 @settings(max_examples=70, deadline=None)
 @given(forge=forges(max_calls=3), data=st.data())
 def test_records_with_arbitrary_values_in_their_fields_are_judged(forge: Forge, data: st.DataObject) -> None:

@@ -49,11 +49,13 @@ class Analysis(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         return [*([call.conflict] if call.conflict is not None else []), *call.faults]
 
     def faults_through(self, call_id: str) -> list[Defect]:
-        """What is wrong with a call, its link, and the calls without a generation that the link goes through."""
+        """What is wrong with a call, its link, the calls without a generation on the way, and a parent it broke on."""
         link = self.links[call_id]
         found = [*self.errors_of(call_id), *([link.fault] if link.fault is not None else [])]
-        for empty in link.through:
-            found += self.errors_of(empty)
+        beside = [*link.through, *([link.fault.parent] if link.fault is not None and link.fault.parent else [])]
+        for other in beside:
+            if other in self.calls:
+                found += self.errors_of(other)
         return found
 
 

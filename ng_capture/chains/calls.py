@@ -47,7 +47,8 @@ class Call(msgspec.Struct, frozen=True, eq=False):
     """One distinct call.
 
     `prompt` and `full` are None where the sequence cannot be put together. `repeats` are the lines that hold the same
-    record again; `conflict` is set for a call id that has two contents. `foreign`: of another than the policy's model.
+    record again; `conflict` is set for a call id that has two contents, `several_stamps` where their digests differ,
+    too. `foreign`: of another than the policy's model.
     """
 
     entry: TokenEntry
@@ -56,6 +57,7 @@ class Call(msgspec.Struct, frozen=True, eq=False):
     faults: tuple[Defect, ...] = ()
     repeats: tuple[int, ...] = ()
     conflict: Defect | None = None
+    several_stamps: bool = False
     foreign: bool = False
 
     @property
@@ -69,6 +71,12 @@ class Call(msgspec.Struct, frozen=True, eq=False):
     @property
     def generated(self) -> int:
         return self.entry.generated
+
+    @property
+    def weight_version(self) -> int | str | None:
+        """The weights that sampled the generation: a number or a name; anything else is unknown."""
+        value = self.entry.fields.weight_version
+        return told(value) if type(value) in (int, str) else None
 
     @property
     def placed(self) -> bool:
@@ -138,6 +146,16 @@ def digest_fault(fields: EntryFields, full: IdSequence) -> Defect | None:
     )
 
 
+def experts_fault(fields: EntryFields, full: IdSequence) -> Defect | None:
+    """The defect of routed experts that fit no shape, or not these tokens."""
+    return None if fields.routed_experts is None else check_routed_experts(fields.routed_experts, len(full))
+
+
+def has_experts(call: Call) -> bool:
+    """True for a call whose routed experts fit its tokens."""
+    return call.fields.routed_experts is not None and "routed_experts_malformed" not in call.reasons
+
+
 def _one_call(copies: list[TokenEntry]) -> Call:
     first = copies[0]
     if len(copies) == 1:
@@ -150,15 +168,24 @@ def _one_call(copies: list[TokenEntry]) -> Call:
     arrays = {(entry.generation.text, entry.prompt.digest() if entry.prompt else entry.suffix.text) for entry in copies}
     detail = "token ids" if len(arrays) > 1 else "other fields"
     conflict = Defect(reason="conflicting_records", count=len(copies), lines=lines, detail=detail)
-    return Call(chosen, chosen.prompt, chosen.full, conflict=copies[-1].locate(conflict))
+    stamps = {(entry.fields.digest, entry.fields.cum_len) for entry in copies}
+    return Call(
+        chosen,
+        chosen.prompt,
+        chosen.full,
+        conflict=copies[-1].locate(conflict),
+        several_stamps=len(stamps) > 1,
+    )
 
 
 def _same(one: TokenEntry, other: TokenEntry) -> bool:
     """True if two lines hold the same record, whatever their spelling."""
     if one.rest != other.rest or one.generation.text != other.generation.text or one.log_probs != other.log_probs:
         return False
+    if one.faults != other.faults:
+        return False
     if one.prompt is None or other.prompt is None:
-        return one.prompt is other.prompt and one.suffix.text == other.suffix.text and one.faults == other.faults
+        return one.prompt is other.prompt and one.suffix.text == other.suffix.text
     return len(one.prompt) == len(other.prompt) and one.prompt.starts_with(other.prompt)
 
 
@@ -183,16 +210,9 @@ def _own_faults(call: Call, rollout_id: str) -> Iterable[Defect]:
     if fields.rollout_id != rollout_id:
         yield Defect(reason="rollout_id_mismatch", expected=rollout_id, found=fields.rollout_id)
     if call.full is not None:
-        fault = digest_fault(fields, call.full)
-        if fault is not None:
-            yield fault
+        yield from filter(None, (digest_fault(fields, call.full), experts_fault(fields, call.full)))
     if call.prompt is not None and not len(call.prompt) and (fields.parent_call_id or _unresolved(fields)):
         yield Defect(reason="empty_prompt", parent=fields.parent_call_id)
-    if fields.routed_experts is not None:
-        length = len(call.full) if call.full is not None else None
-        fault = check_routed_experts(fields.routed_experts, length)
-        if fault is not None:
-            yield fault
 
 
 def _unresolved(fields: EntryFields) -> bool:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ng_capture.chains.calls import Call, Calls, digest_fault
+from ng_capture.chains.calls import Call, Calls, digest_fault, experts_fault
 from ng_capture.chains.cycles import calls_in_cycles
 from ng_capture.records.defects import Defect
 
@@ -13,11 +13,12 @@ def materialize(calls: Calls) -> dict[str, Call]:
     A delta whose sequence has another digest than the record says is left without one (case B40).
     """
     done = {call_id: call for call_id, call in calls.items() if not call.fields.prompt_is_delta}
-    circular = calls_in_cycles({call_id: call.fields.parent_call_id for call_id, call in calls.items()})
-    for call_id in calls:
+    deltas = {call_id: call for call_id, call in calls.items() if call.fields.prompt_is_delta}
+    circular = calls_in_cycles({call_id: call.fields.parent_call_id for call_id, call in deltas.items()})
+    for call_id in deltas:
         path: dict[str, None] = {}
         here: str | None = call_id
-        while here is not None and here in calls and here not in done and here not in path:
+        while here is not None and here in deltas and here not in done and here not in path:
             path[here] = None
             here = calls[here].fields.parent_call_id
         for delta in reversed(path):
@@ -36,7 +37,11 @@ def _materialized(call: Call, parent: Call | None, circular: frozenset[str]) -> 
         return call
     prompt = parent.full.extended(call.entry.suffix)
     full = prompt.extended(call.entry.generation)
-    fault = digest_fault(call.fields, full)
-    if fault is not None:
-        return call.with_fault(fault)
-    return msgspec.structs.replace(call, prompt=prompt, full=full)
+    whole = msgspec.structs.replace(call, prompt=prompt, full=full)
+    for fault in (digest_fault(call.fields, full), experts_fault(call.fields, full)):
+        if fault is not None:
+            whole = whole.with_fault(fault)
+    own = call.fields.digest
+    if own and full.digest() != own:
+        return msgspec.structs.replace(whole, prompt=None, full=None)
+    return whole

@@ -12,7 +12,7 @@ from ng_capture.records.fingerprint import (
     last_run,
     trailing_run,
 )
-from ng_capture.records.rollout_row import Evidence
+from ng_capture.records.rollout_row import Evidence, told_id
 
 
 class Witness(msgspec.Struct, frozen=True):
@@ -117,8 +117,8 @@ def _agreed(witnesses: Sequence[Witness], calls: Calls, notes: list[str]) -> Wit
 
 
 def _response_id(calls: Calls, evidence: Evidence, notes: list[str]) -> Witness:
-    named = evidence.response.get("id") if evidence.response else None
-    if not isinstance(named, str) or not named:
+    named = told_id(evidence.response.get("id")) if evidence.response else None
+    if named is None:
         notes.append("response_has_no_id")
         return Witness("response_id")
     witness = _by_response_id(calls, "response_id", named)
@@ -170,10 +170,10 @@ def _own_fingerprint(call: Call) -> str:
 
 def _item_ids(calls: Calls, evidence: Evidence) -> Witness:
     """The record that owns the last item of the last run of model-authored items of the response."""
-    named = [item_id for item_id in map(_item_id, last_run(evidence.output)) if item_id]
-    if not named:
+    named = next((_item_id(item) for item in reversed(last_run(evidence.output))), None)
+    if named is None:
         return Witness("item_ids")
-    owners = [call.id for call in calls.values() if named[-1] in map(_item_id, call.fields.output_items)]
+    owners = [call.id for call in calls.values() if named in map(_item_id, call.fields.output_items)]
     return _witness("item_ids", owners, calls)
 
 
@@ -183,7 +183,9 @@ def _item_id(item: object) -> str | None:
 
 
 def _witness(method: str, candidates: list[str], calls: Calls) -> Witness:
-    return Witness(method, _collapse(candidates, calls), tuple(sorted(candidates)))
+    """What the records that fit say; witnesses are records, so that a call with two digests is two sequences."""
+    agreed = None if any(calls[call].several_stamps for call in candidates) else _collapse(candidates, calls)
+    return Witness(method, agreed, tuple(sorted(candidates)))
 
 
 def _collapse(candidates: Iterable[str], calls: Calls) -> str | None:
@@ -198,7 +200,7 @@ def _collapse(candidates: Iterable[str], calls: Calls) -> str | None:
 def _same_sequence(one: Call, other: Call) -> bool:
     """Equal by digest and length as recorded, else by the ids themselves."""
     stamps = [(call.fields.digest, call.fields.cum_len) for call in (one, other)]
-    if all(digest and length is not None for digest, length in stamps):
+    if any(digest and length is not None for digest, length in stamps):
         return stamps[0] == stamps[1]
     return _stored_ids(one) == _stored_ids(other)
 

@@ -16,16 +16,24 @@ _METRICS = "_ng_token_capture"
 _MASK = "mask_sample"
 
 
-def deliver(judgement: Judgement, row: RolloutRow | None, data: bytes | None) -> list[Chunk]:
-    """The row of a rollout with its rebuilt response: around it where there is no finished row."""
+def deliver(judgement: Judgement, row: RolloutRow | None, data: bytes | None) -> list[list[Chunk]]:
+    """The rows of a rollout, one per delivered chain: the finished row with its response rebuilt, or one around it."""
     if row is not None and data is not None and row.carries_tokens:
-        return [data.strip()]
+        return [[data.strip()]]
     built = project(judgement)
-    row_members = _members(data) if data is not None else {"_ng_rollout_id": _encoded(judgement.rollout_id)}
-    if isinstance(built, Projection):
-        row_members["response"] = _response(judgement, built, row_members.get("response"), row)
-    error = built.error if isinstance(built, NoProjection) else None
-    return _marked(row_members, judgement.metrics, error, masked=judgement.verdict == "masked")
+    masked = judgement.verdict == "masked"
+    if isinstance(built, NoProjection):
+        return [_marked(_start(judgement, data), judgement.metrics, built.error, masked=masked)]
+    made = []
+    for projection in built:
+        members_of_row = _start(judgement, data)
+        members_of_row["response"] = _response(judgement, projection, members_of_row.get("response"), row)
+        made.append(_marked(members_of_row, judgement.metrics, None, masked=masked))
+    return made
+
+
+def _start(judgement: Judgement, data: bytes | None) -> dict[str, list[Chunk]]:
+    return _members(data) if data is not None else {"_ng_rollout_id": _encoded(judgement.rollout_id)}
 
 
 def deliver_unjudged(data: bytes, error: str) -> list[Chunk]:

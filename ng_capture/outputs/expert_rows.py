@@ -1,6 +1,6 @@
 """Routed experts of a whole chain, one entry a token (policies-and-exports.md I28, case T40)."""
 
-from ng_capture.chains.calls import Call
+from ng_capture.chains.calls import Call, has_experts
 from ng_capture.records.routed_experts import decode_routed_experts
 
 ExpertsPerToken = list[list[list[int]] | None]
@@ -28,7 +28,5 @@ def merged_experts(calls: list[Call]) -> ExpertsPerToken | None:
 
 def usable_experts(call: Call) -> list[list[list[int]]] | None:
     """A call's rows where they fit its tokens, one for each or one fewer."""
-    if call.fields.routed_experts is None or "routed_experts_malformed" in call.reasons:
-        return None
-    decoded = decode_routed_experts(call.fields.routed_experts)
+    decoded = decode_routed_experts(call.fields.routed_experts) if has_experts(call) else None
     return decoded.rows if decoded is not None else None

@@ -1,4 +1,4 @@
-"""The rebuilt response: contiguous, token-bearing output items of one chain (capture-files.md 4, Projection)."""
+"""Rebuilt responses: contiguous, token-bearing output items of a chain (capture-files.md 4, Projection)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -33,43 +33,54 @@ class NoProjection(msgspec.Struct, frozen=True):
     error: str
 
 
-def project(judgement: Judgement) -> Projection | NoProjection:
-    """The rebuilt items of the delivered chain, masked rollouts too where there is a chain with whole records."""
-    calls = [judgement.analysis.calls[call] for call in judgement.delivered]
+def project(judgement: Judgement) -> list[Projection] | NoProjection:
+    """The rebuilt items of every delivered chain; of a masked rollout those of its main chain, for the eye.
+
+    Only what may be trained carries tokens: a call without loss is there as its items, its ids as the next prompt's.
+    """
+    if judgement.retired:
+        return NoProjection(f"RuntimeError: Token capture for rollout {judgement.rollout_id} is retired")
+    if judgement.rows:
+        return [_projection(judgement, row.calls, frozenset(row.trained)) for row in judgement.rows]
+    calls = judgement.main_chain
     if not calls:
         return NoProjection(_why_nothing(judgement))
     for call in calls:
-        if call.entry.log_probs is None or "multiple_token_items" in call.reasons:
-            finding = next(f for f in judgement.findings if f.call == call.id and f.severity == "error")
+        known = judgement.analysis.calls[call]
+        if known.entry.log_probs is None or "multiple_token_items" in known.reasons:
+            finding = next(f for f in judgement.findings if f.call == call and f.severity == "error")
             return NoProjection(f"{finding.reason}: {finding.message}")
-    first = calls[0].prompt
+    return [_projection(judgement, calls, frozenset(calls))]
+
+
+def _projection(judgement: Judgement, chain: tuple[str, ...], carrying: frozenset[str]) -> Projection:
+    calls = [judgement.analysis.calls[call] for call in chain]
+    first = next(call.prompt for call in calls if call.id in carrying)
     assert first is not None
     return Projection(
-        output=array_of(item for call in calls for item in _items(call)),
+        output=array_of(item for call in calls for item in _items(call, carries=call.id in carrying)),
         input_tokens=len(first),
-        output_tokens=sum(call.generated for call in calls),
+        output_tokens=sum(call.generated for call in calls if call.id in carrying),
     )
 
 
 def _why_nothing(judgement: Judgement) -> str:
-    if judgement.retired:
-        return f"RuntimeError: Token capture for rollout {judgement.rollout_id} is retired"
-    if not judgement.snapshot.entries and not judgement.snapshot.defects:
+    if judgement.snapshot.entries:
+        return "ValueError: capture produced no safe trainable chain"
+    if not judgement.snapshot.defects:
         return "capture contains no token records"
-    if not judgement.snapshot.entries:
-        first = judgement.findings[0]
-        return f"{first.reason}: {first.message}"
-    return "ValueError: capture produced no safe trainable chain"
+    first = judgement.findings[0]
+    return f"{first.reason}: {first.message}"
 
 
-def _items(call: Call) -> Iterator[list[Chunk]]:
+def _items(call: Call, *, carries: bool) -> Iterator[list[Chunk]]:
     items: list[Mapping[str, object]] = call.fields.output_items or [{"type": "message"}]
     carrier = _carrier(call, items)
     for index, item in enumerate(items):
-        if index == carrier:
+        if carries and index == carrier:
             yield _with_tokens(call, item)
         else:
-            yield [encode_json(item)]
+            yield [encode_json({key: value for key, value in item.items() if key not in _TOKEN_FIELDS})]
 
 
 def _carrier(call: Call, items: list[Mapping[str, object]]) -> int:

@@ -100,7 +100,7 @@ def _written(judgement: Judgement, job: VerifyTask, how: Rebuild) -> tuple[list[
     elif judgement.verdict == "masked" and how.masked is Masked.DROP:
         lines = []
     else:
-        lines = [deliver(judgement, row, job.row)]
+        lines = deliver(judgement, row, job.row)
     return ([[joined(line)] for line in lines] if how.copied else lines), []
 
 

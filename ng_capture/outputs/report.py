@@ -22,6 +22,7 @@ from ng_capture.verdicts.metrics import (
     empty_generation_calls,
     unresolved_parent_calls,
 )
+from ng_capture.verdicts.reasons import in_order
 
 REPORT_SCHEMA = "ng-capture.verify/1"
 
@@ -70,7 +71,7 @@ def report_on(judgement: Judgement) -> RolloutReport:
         reasons=judgement.reasons,
         deviation=judgement.deviation,
         findings=judgement.findings,
-        notes=tuple(dict.fromkeys(f.reason for f in judgement.findings if f.severity != "error")),
+        notes=in_order(frozenset(f.reason for f in judgement.findings if f.severity != "error")),
         metrics=metrics,
         terminal=metrics.terminal_attribution,
         chains=analysis.chains,

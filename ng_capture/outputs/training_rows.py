@@ -10,9 +10,10 @@ from ng_capture.chains.calls import Call
 from ng_capture.outputs.chunks import Chunk, float_array
 from ng_capture.outputs.expert_rows import merged_experts
 from ng_capture.records.ids import IdSequence
+from ng_capture.records.raw_call import LENGTH_STOPS
 from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.verdicts.accounting import Accounting
-from ng_capture.verdicts.judge import Judgement
+from ng_capture.verdicts.judge import Judgement, finish_reasons
 from ng_capture.verdicts.policies import PlannedRow, trained_tokens
 
 
@@ -117,13 +118,13 @@ def training_rows(judgement: Judgement, row: RolloutRow | None) -> Iterator[Trai
     """The rows of a judged rollout under its policy; none where it is masked."""
     analysis = judgement.analysis
     total = judgement.accounting.trained
-    finished = {raw.call_id: raw for raw in judgement.snapshot.raw_calls or ()}
+    ends = finish_reasons(judgement.snapshot)
     shown: set[str] = set()
     for index, planned in enumerate(judgement.rows):
         calls = [analysis.calls[call] for call in planned.calls]
         tokens = calls[-1].full
         assert tokens is not None
-        ends = finished.get(calls[-1].id)
+        end = ends.get(calls[-1].id)
         trained = sum(trained_tokens(analysis, call) for call in planned.trained)
         head = RowHead(
             rollout_id=judgement.rollout_id,
@@ -138,8 +139,8 @@ def training_rows(judgement: Judgement, row: RolloutRow | None) -> Iterator[Trai
             policy=judgement.judging.policy.value,
             rollout_trainable_tokens=total,
             row_weight=trained / total,
-            truncated=None if ends is None or ends.finish_reason is None else ends.length_stopped,
-            finish_reasons=tuple(finished[c.id].finish_reason if c.id in finished else None for c in calls),
+            truncated=None if end is None else end in LENGTH_STOPS,
+            finish_reasons=tuple(ends.get(call.id) for call in calls),
             terminal=analysis.attribution.call,
             accounting=judgement.accounting,
             sources=tuple(Source(file.name, file.sha256) for file in judgement.snapshot.files),
@@ -154,7 +155,7 @@ def _spans(calls: list[Call]) -> Iterator[Span]:
     for call in calls:
         assert call.prompt is not None and call.full is not None
         prompt, full = len(call.prompt), len(call.full)
-        version, model = call.fields.weight_version, call.fields.model
+        version, model = call.weight_version, call.fields.model
         if prompt > held:
             yield Span(call.id, "prompt", held, prompt, held, version, model)
         yield Span(call.id, "gen", prompt, full, 0, version, model)

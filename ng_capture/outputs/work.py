@@ -1,5 +1,6 @@
 """One rollout at a time, here or in several processes, with the results in the order of the tasks."""
 
+import contextlib
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -20,19 +21,20 @@ def in_order(function: Callable[[Task], Result], tasks: Iterable[Task], jobs: in
     `function` must be importable by name, tasks and results picklable. What it raises is raised here.
     """
     if jobs <= 1:
-        yield from map(function, tasks)
+        for task in tasks:
+            yield function(task)
         return
     # here: a single process need not load them
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
     # spawn: a fork copies locks that threads of a library hold, and then waits for them for ever
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_interrupts_to_the_parent) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
             for task in tasks:
-                waiting.append(pool.submit(function, task))
+                with _interrupts_held():
+                    waiting.append(pool.submit(function, task))
                 if len(waiting) >= jobs * _AHEAD:
                     yield waiting.popleft().result()
             while waiting:
@@ -42,6 +44,11 @@ def in_order(function: Callable[[Task], Result], tasks: Iterable[Task], jobs: in
                 future.cancel()
 
 
-def _leave_interrupts_to_the_parent() -> None:
-    """An interrupt from the terminal reaches every process; one of them tells it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Processes that begin in this block never see an interrupt: from the terminal it reaches all, and one tells it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

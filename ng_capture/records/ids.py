@@ -100,7 +100,10 @@ class IdSequence:
             position += end
             if end and data[position - 1] not in b",]":
                 return None
-        return position - 1 if position > start and data[position - 1 : position] == b"]" else position
+        if position > start and data[position - 1 : position] == b"]":
+            return position - 1
+        # a comma right before the bracket is no JSON
+        return None if position > start and data[position : position + 1] == b"]" else position
 
     def starts_with(self, other: "IdSequence") -> bool:
         """True if the other sequence, all of it, is where this one begins."""

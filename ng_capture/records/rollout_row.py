@@ -74,8 +74,8 @@ def decode_row(data: bytes) -> RolloutRow:
     return RolloutRow(
         rollout_id=rollout_id_of(value),
         evidence=Evidence(
-            explicit=_named(value.get("_ng_terminal_model_call_id")),
-            declared=_named(value.get("terminal_response_id")),
+            explicit=told_id(value.get("_ng_terminal_model_call_id")),
+            declared=told_id(value.get("terminal_response_id")),
             response=response if isinstance(response, dict) and response else None,
         ),
         values=value,
@@ -104,5 +104,6 @@ def rollout_id_of(row: Mapping[str, object]) -> str | None:
     return f"{base}-a{number}" if number > 0 else base
 
 
-def _named(value: object) -> str | None:
-    return printable(value) if isinstance(value, str) and value else None
+def told_id(value: object) -> str | None:
+    """An id as Gym takes it, whatever its type; None for one that is empty."""
+    return printable(str(value)) if value else None

@@ -20,12 +20,12 @@ class ExpertRows(msgspec.Struct, frozen=True):
     rows: list[list[list[int]]]
 
 
-def check_routed_experts(value: Any, tokens: int | None) -> Defect | None:
+def check_routed_experts(value: Any, tokens: int) -> Defect | None:
     """The defect of routed experts that fit no shape, or that lack the row of the last token."""
     decoded = decode_routed_experts(value)
     if decoded is None:
         return Defect(reason="routed_experts_malformed")
-    if tokens is None or len(decoded.rows) == tokens:
+    if len(decoded.rows) == tokens:
         return None
     if len(decoded.rows) == tokens - 1:
         return Defect(reason="routed_experts_one_short", expected=tokens, found=len(decoded.rows))

@@ -9,7 +9,7 @@ import re
 import secrets
 from array import array
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -23,15 +23,7 @@ NEWEST_SCHEMA = 1
 _PROMPT_KEY = b'"prompt_token_ids":'
 _PROMPT_ARRAY = _PROMPT_KEY + b"["
 _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
-_NAMES = (
-    "rollout_id",
-    "model_call_id",
-    "model",
-    "response_id",
-    "parent_call_id",
-    "parent_resolution_reason",
-    "weight_version",
-)
+_NAMES = ("rollout_id", "model_call_id", "model", "response_id", "parent_call_id", "parent_resolution_reason")
 _TOKEN_KEYS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
 # not to be found in any file: its coming back under the top-level key proves that the cut array was the top-level one
 _CUT = secrets.token_hex(16)
@@ -60,7 +52,7 @@ class EntryFields(msgspec.Struct, frozen=True):
     prompt_is_delta: bool = False
     prefix_requested: bool = False
     prefix_supplied: bool = False
-    weight_version: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | str | None = None
+    weight_version: Any = None
 
 
 class PromptText(NamedTuple):
@@ -147,7 +139,7 @@ def decode_entry(data: bytes, *, file: str = "", line: int = 0, byte: int = 0) -
     try:
         ids = id_list(generation)
     except BadTokenId as error:
-        exact = decode_exact(data)["generation_token_ids"][error.position]
+        exact = _exact(data, "generation_token_ids")[error.position]
         ids = NO_IDS
         faults.append(Defect(reason="bad_token_id", position=error.position, found=told(exact), detail="generation"))
     checked = check_log_probs(log_probs, len(generation))
@@ -204,8 +196,16 @@ def _decode_whole(data: bytes) -> _Decoded:
         text = id_list(prompt).text[:-1] + b"]"
         return _Decoded(value, PromptText(text, 0, len(text) - 1), faults)
     except BadTokenId as error:
-        exact = decode_exact(data)["prompt_token_ids"][error.position]
+        exact = _exact(data, "prompt_token_ids")[error.position]
         return _Decoded(value, NO_PROMPT, [*faults, bad_prompt_id(error.position, exact)])
+
+
+def _exact(data: bytes, key: str) -> list[object]:
+    """A list of the line with large integers kept; raises Unreadable where the uncut line is no JSON."""
+    try:
+        return decode_exact(data)[key]  # type: ignore[no-any-return]
+    except ValueError:
+        raise Unreadable(Defect(reason="damaged_line")) from None
 
 
 def bad_prompt_id(position: int, found: object) -> Defect:
@@ -248,7 +248,7 @@ def _inconsistencies(fields: EntryFields) -> list[Defect]:
     named = bool(fields.parent_call_id)
     if fields.parent_resolution == "resolved" and not named:
         found.append(_invalid("parent_resolution is resolved, but no parent is named"))
-    if fields.parent_resolution in ("root", "unresolved") and named:
+    if fields.parent_resolution in ("root", "unresolved") and fields.parent_call_id is not None:
         found.append(_invalid(f"parent_resolution is {fields.parent_resolution}, but a parent is named"))
     if fields.prompt_is_delta and not (named and fields.parent_resolution == "resolved"):
         found.append(_invalid("a delta prompt needs a resolved parent"))

@@ -91,8 +91,9 @@ class _Index(msgspec.Struct, frozen=True):
 def _index(path: str, state: StoreState) -> _Index | NotSealed:
     """The digest of every line, the indexed ones read again: what is sealed was seen whole."""
     known = (state.entry_digests or {}) if state.has_index else {}
+    covered = (state.indexed_size or 0) if state.has_index else 0
     digests: dict[str, str] = {}
-    size = 0
+    size = recovered = 0
     with CaptureFile(path) as file:
         for line in file.lines():
             size = line.offset + len(line.data)
@@ -109,9 +110,10 @@ def _index(path: str, state: StoreState) -> _Index | NotSealed:
                 if fault.reason not in _READABLE_BY_THE_REFERENCE:
                     return NotSealed(f"line {line.number}: {fault.reason}")
             call_id = entry.call_id
+            recovered += line.offset >= covered
             digest = hashlib.sha256(data).hexdigest()
             if digests.setdefault(call_id, digest) != digest or known.get(call_id, digest) != digest:
                 return NotSealed(f"line {line.number}: call {call_id} has two contents")
     if not known.keys() <= digests.keys() or (state.has_index and (state.indexed_size or 0) > size):
         return NotSealed("records of its index are gone")
-    return _Index(digests, size, len(digests.keys() - known.keys()))
+    return _Index(digests, size, recovered)

@@ -32,6 +32,7 @@ class _Reader:
         self._defects: list[Defect] = []
         self._files: list[InputFile] = []
         self._text_size = 0
+        self._line_ends: set[int] = {0}
 
     def read(self) -> Snapshot:
         rollout_id = shown(self._rollout.rollout_id)
@@ -45,6 +46,8 @@ class _Reader:
                 pass
         placer = Placer()
         self._each_line(FileKind.TOKENS, lambda name, line: placer.add(_entry(name, line)))
+        covered = state.indexed_size if state is not None else None
+        index_fits = covered is None or covered > self._text_size or covered in self._line_ends
         tokens_size = self._text_size if self._rollout.of_kind(FileKind.TOKENS) else None
         placed = placer.finish()
         self._defects += [
@@ -66,6 +69,7 @@ class _Reader:
             defects=tuple(self._defects),
             files=tuple(sorted(self._files, key=lambda file: file.name)),
             tokens_size=tokens_size,
+            index_fits=index_fits,
         )
 
     def _open(self, name: CaptureName) -> "_Recorded":
@@ -106,6 +110,7 @@ class _Reader:
         size, nothing_read = 0, True
         for line in file.lines():
             size = line.offset + len(line.data)
+            self._line_ends.add(size)
             if line.number == 1 and line.data.startswith(BOM):
                 self._note(Defect(reason="bom"), name, 1, 0)
                 line = Line(1, 0, line.data[len(BOM) :])

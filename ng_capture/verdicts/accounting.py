@@ -6,7 +6,8 @@ import msgspec
 
 from ng_capture.chains.analysis import Analysis
 from ng_capture.records.defects import Defect
-from ng_capture.verdicts.policies import PlannedRow, errors, trained_tokens
+from ng_capture.verdicts.judging import Policy
+from ng_capture.verdicts.policies import PlannedRow, errors, of_two_contents, trained_tokens
 from ng_capture.verdicts.reasons import in_order
 
 
@@ -19,13 +20,13 @@ class Accounting(msgspec.Struct, frozen=True):
     lost: dict[str, int]
 
 
-def account(analysis: Analysis, rows: Sequence[PlannedRow], faults: Sequence[Defect]) -> Accounting:
+def account(analysis: Analysis, policy: Policy, rows: Sequence[PlannedRow], faults: Sequence[Defect]) -> Accounting:
     """Count each call's tokens once: in the row that trains it, in a row that shows it, or under what lost it."""
     trained = {call: trained_tokens(analysis, call) for row in rows for call in row.trained}
     shown = {call for row in rows for call in row.calls}
     lost: dict[str, int] = {}
     context = 0
-    reasons = left_out(analysis, rows, faults)
+    reasons = left_out(analysis, policy, rows, faults)
     for call in analysis.calls.values():
         if call.id in shown:
             context += call.generated - trained.get(call.id, 0)
@@ -34,12 +35,16 @@ def account(analysis: Analysis, rows: Sequence[PlannedRow], faults: Sequence[Def
     return Accounting(analysis.captured, sum(trained.values()), context, dict(sorted(lost.items())))
 
 
-def left_out(analysis: Analysis, rows: Sequence[PlannedRow], faults: Sequence[Defect]) -> dict[str, str]:
+def left_out(
+    analysis: Analysis, policy: Policy, rows: Sequence[PlannedRow], faults: Sequence[Defect]
+) -> dict[str, str]:
     """For every call that generated something and stands in no row, the reason."""
     shown = {call for row in rows for call in row.calls}
     scored = analysis.path[-1] if analysis.path and rows else None
     later = analysis.forest.below(scored) if scored is not None else frozenset()
     unsettled = {call for group in analysis.kept_beside.unsettled for call in group}
+    barred = of_two_contents(analysis) if policy is Policy.ALL else frozenset()
+    before = {call for end in unsettled for call in analysis.forest.path_to(end)} if policy is Policy.ALL else unsettled
     # in the order of the registry, not of the lines
     whole = next(iter(in_order(frozenset(fault.reason for fault in faults))), "")
     reasons = {}
@@ -57,6 +62,8 @@ def left_out(analysis: Analysis, rows: Sequence[PlannedRow], faults: Sequence[De
             reasons[call.id] = "abandoned_retry"
         elif call.id in later:
             reasons[call.id] = "after_terminal"
+        elif call.id in barred:
+            reasons[call.id] = "conflicting_records"
         else:
-            reasons[call.id] = "ambiguous_retry" if call.id in unsettled else "off_path"
+            reasons[call.id] = "ambiguous_retry" if call.id in before else "off_path"
     return reasons

@@ -55,7 +55,7 @@ def check_completeness(snapshot: Snapshot, calls: Calls, policy_model: str | Non
     elif not any(call.generated and not call.foreign for call in calls.values()):
         defects.append(Defect(reason="no_generated_tokens", count=len(calls)))
     unidentified = sum(not mark.call_id for mark in snapshot.marks or ())
-    lost_calls = tuple(sorted({*lost, *raw.lost}))
+    lost_calls = tuple(sorted(call for call in {*lost, *raw.lost} if call not in calls))
     return Completeness(tuple(defects), lost_calls, unidentified, raw.failed, incomplete)
 
 
@@ -78,11 +78,13 @@ def _raw_defects(snapshot: Snapshot, calls: Calls, policy_model: str | None) -> 
         if raw.call_id in calls:
             continue
         place = Defect(reason="http_error", file=snapshot.capture_file, line=raw.line, byte=raw.byte, call=raw.call_id)
-        if not raw.answered:
-            found = raw.error_category or raw.status_code or "stream_truncated"
-            failed.setdefault(raw.call_id, place.at(found=found))
+        if not raw.answered and not raw.lost:
+            failed.setdefault(raw.call_id, place.at(found=raw.error_category or raw.status_code))
         elif policy_model is None or raw.model in (None, policy_model):
-            if raw.has_token_ids:
+            if raw.lost:
+                reason = "stream_truncated" if raw.stream_truncated else "response_missing"
+                answered.setdefault(raw.call_id, place.at(reason=reason))
+            elif raw.has_token_ids:
                 detail = "has token ids in its raw call but no record"
                 answered.setdefault(raw.call_id, place.at(reason="capture_incomplete", detail=detail))
             else:

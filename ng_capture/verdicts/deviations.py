@@ -37,6 +37,8 @@ _OF_A_CALL = {
     "multiple_ends": "parent_never_guessed",
     "ambiguous_retry": "parent_never_guessed",
     "call_without_tokens": "raw_call_contradiction",
+    "response_missing": "raw_call_contradiction",
+    "no_generated_tokens": "untrainable_values",
     "stream_truncated": "raw_call_contradiction",
     "token_count_mismatch": "raw_call_contradiction",
 }

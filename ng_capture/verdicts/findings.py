@@ -123,6 +123,8 @@ _TEMPLATES = {
     "http_error": "call {call} was not answered ({found}); not missed",
     "new_root": "call {call} begins a row of its own: {detail}",
     "excluded": "call {call} carries no loss: {detail}",
+    "routed_experts_missing": "no routed experts, so none in the row: {calls}",
+    "response_missing": "call {call} was answered, and what was captured of it is no answer",
     "no_predecessor": "the first token of call {call} has no predecessor and is context",
     "length_stopped": "stopped at the length limit: {calls}",
     "mixed_weight_versions": "sampled from several weight versions: {detail}",

@@ -7,7 +7,9 @@ from typing import Literal
 import msgspec
 
 from ng_capture.chains.analysis import Analysis, Chain, analyse
+from ng_capture.chains.calls import has_experts
 from ng_capture.records.defects import Defect
+from ng_capture.records.raw_call import LENGTH_STOPS
 from ng_capture.records.rollout_row import NO_EVIDENCE, Evidence
 from ng_capture.records.snapshot import Snapshot
 from ng_capture.verdicts.accounting import Accounting, account, left_out
@@ -58,10 +60,8 @@ class Judgement(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         return self.reasons == ("retired",)
 
     @property
-    def delivered(self) -> tuple[str, ...]:
-        """The chain that a rebuilt response is made of: the first row's, else Gym's main chain."""
-        if self.rows:
-            return self.rows[0].calls
+    def main_chain(self) -> tuple[str, ...]:
+        """Gym's main chain, empty where there is none."""
         main = (chain.calls for chain in self.analysis.chains if chain.chain_id == "main")
         return next(main, ())
 
@@ -85,9 +85,9 @@ def judge(snapshot: Snapshot, evidence: Evidence = NO_EVIDENCE, judging: Judging
         rows=outcome.rows,
         reasons=reasons,
         deviation=_deviation(snapshot, analysis, judging, outcome, whole),
-        findings=_findings(snapshot, analysis, completeness, outcome, retired),
+        findings=_findings(snapshot, analysis, judging.policy, completeness, outcome, retired),
         metrics=metrics_of(snapshot, analysis, incomplete=completeness.incomplete),
-        accounting=account(analysis, outcome.rows, outcome.faults),
+        accounting=account(analysis, judging.policy, outcome.rows, outcome.faults),
     )
 
 
@@ -107,6 +107,7 @@ def _plain(snapshot: Snapshot, analysis: Analysis) -> bool:
     """True where nothing stands that the reference could see otherwise: no need to ask it."""
     return (
         not snapshot.defects
+        and snapshot.index_fits
         and not analysis.settled.quarantined
         and analysis.attribution.method != "item_ids"
         and all(call.placed and not call.faults and not call.conflict for call in analysis.calls.values())
@@ -117,7 +118,12 @@ def _plain(snapshot: Snapshot, analysis: Analysis) -> bool:
 
 
 def _findings(
-    snapshot: Snapshot, analysis: Analysis, completeness: Completeness, outcome: Outcome, retired: list[Defect]
+    snapshot: Snapshot,
+    analysis: Analysis,
+    policy: Policy,
+    completeness: Completeness,
+    outcome: Outcome,
+    retired: list[Defect],
 ) -> tuple[Finding, ...]:
     if retired:
         return tuple(map(find, retired))
@@ -135,7 +141,7 @@ def _findings(
     if outcome.rows:
         aside = set(errors(defects))
     defects += [_with_chains(fault, analysis) for fault in outcome.faults if fault.reason not in _TOLD_BY_THE_PARENT]
-    defects += [*outcome.notes, *_account_of(snapshot, analysis, outcome)]
+    defects += [*outcome.notes, *_account_of(snapshot, analysis, policy, outcome)]
     unique = sorted(dict.fromkeys(defects), key=lambda defect: defect.key)
     return tuple(find(defect, aside=defect in aside) for defect in unique)
 
@@ -161,7 +167,7 @@ def _moment(seconds: float) -> str:
         return str(seconds)
 
 
-def _account_of(snapshot: Snapshot, analysis: Analysis, outcome: Outcome) -> Iterable[Defect]:
+def _account_of(snapshot: Snapshot, analysis: Analysis, policy: Policy, outcome: Outcome) -> Iterable[Defect]:
     """What was noted or left out, by reason."""
     calls = analysis.calls
     repeated = [call for call in calls.values() if call.repeats]
@@ -179,8 +185,12 @@ def _account_of(snapshot: Snapshot, analysis: Analysis, outcome: Outcome) -> Ite
     versions = weight_versions(analysis)
     if len(versions) > 1:
         yield Defect(reason="mixed_weight_versions", detail=", ".join(map(str, versions)))
+    for row in outcome.rows:
+        without = tuple(call for call in row.calls if not has_experts(calls[call]))
+        if without and len(without) < len(row.calls):
+            yield Defect(reason="routed_experts_missing", calls=without)
     by_reason: dict[str, list[str]] = {}
-    for call_id, reason in left_out(analysis, outcome.rows, outcome.faults).items():
+    for call_id, reason in left_out(analysis, policy, outcome.rows, outcome.faults).items():
         if severity_of(reason) == "info" and reason not in _NOT_OF_A_CALL:
             by_reason.setdefault(reason, []).append(call_id)
     for reason, ids in by_reason.items():
@@ -189,13 +199,22 @@ def _account_of(snapshot: Snapshot, analysis: Analysis, outcome: Outcome) -> Ite
 
 def truncated_calls(snapshot: Snapshot, analysis: Analysis) -> tuple[str, ...]:
     """Calls whose raw call says that the generation stopped at its limit."""
-    stopped = {raw.call_id for raw in snapshot.raw_calls or () if raw.length_stopped}
-    return tuple(call for call in analysis.calls if call in stopped)
+    reasons = finish_reasons(snapshot)
+    return tuple(call for call in analysis.calls if reasons.get(call) in LENGTH_STOPS)
+
+
+def finish_reasons(snapshot: Snapshot) -> dict[str, str]:
+    """How each call ended as its raw calls say, where they say one thing."""
+    told: dict[str, set[str]] = {}
+    for raw in snapshot.raw_calls or ():
+        if raw.finish_reason is not None:
+            told.setdefault(raw.call_id, set()).add(raw.finish_reason)
+    return {call: reasons.pop() for call, reasons in told.items() if len(reasons) == 1}
 
 
 def weight_versions(analysis: Analysis) -> tuple[int | str, ...]:
     """The versions that the calls were sampled from, sorted; empty where none is recorded."""
-    found = {call.fields.weight_version for call in analysis.calls.values()} - {None}
+    found = {call.weight_version for call in analysis.calls.values()} - {None}
     return tuple(sorted((version for version in found if version is not None), key=lambda v: (str(type(v)), v)))
 
 

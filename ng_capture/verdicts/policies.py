@@ -64,9 +64,9 @@ def trained_tokens(analysis: Analysis, call_id: str) -> int:
 def _strict(analysis: Analysis) -> Outcome:
     """One root, one leaf, every boundary verified, no record at fault anywhere; the terminal only settles retries."""
     forest, retries = analysis.forest, analysis.kept_beside
-    counted = [call.id for call in analysis.calls.values() if not call.foreign or call.id in forest.parents]
-    faults = [fault for call in counted for fault in errors(analysis.errors_of(call))]
-    faults += [fault for call in forest.order for fault in errors(_link_faults(analysis, call))]
+    faults = [fault for call in forest.order for fault in errors(_all_faults(analysis, call))]
+    aside = [call.id for call in analysis.calls.values() if not call.foreign and call.id not in forest.parents]
+    faults += [fault for call in aside for fault in errors(analysis.errors_of(call))]
     faults += [_between(analysis, "ambiguous_retry", group) for group in retries.unsettled]
     roots = [call for call in forest.roots if analysis.links[call].fault is None and call not in retries.quarantined]
     paths = leaf_paths(forest, retries.quarantined)
@@ -96,16 +96,17 @@ def _terminal(analysis: Analysis, evidence: list[Defect], strict: Outcome) -> Ou
 def _all(analysis: Analysis, evidence: list[Defect]) -> Outcome:
     """Every proven chain, each generated token trained once; an error takes out what runs through it."""
     scored = analysis.attribution.call
-    if scored is not None and not evidence and analysis.calls[scored].in_doubt:
-        evidence = errors(analysis.errors_of(scored))
+    if scored is not None and not evidence:
+        call = analysis.calls[scored]
+        evidence = errors(analysis.errors_of(scored)) if call.in_doubt or call.conflict is not None else []
     if evidence:
         return Outcome((), tuple(evidence))
     forest = analysis.forest
-    cut = forest.below(scored) if scored is not None else frozenset()
+    cut = forest.below(scored) | descendants(analysis, {scored}) if scored is not None else frozenset()
     doubted = {call for call in forest.order if _left_out(analysis, call)}
     standing = [call for call in forest.order if call not in cut and call not in doubted]
     unsettled = {call for group in analysis.kept_beside.unsettled for call in group}
-    barred = unsettled | analysis.kept_beside.quarantined | _of_two_contents(analysis)
+    barred = unsettled | analysis.kept_beside.quarantined | of_two_contents(analysis)
     parents = {call: _standing_parent(analysis, call, doubted) for call in standing}
     extended = {parent for parent in parents.values() if parent is not None}
     paths = [_path(call, parents) for call in standing if call not in extended]
@@ -164,21 +165,26 @@ def _path(call: str, parents: dict[str, str | None]) -> tuple[str, ...]:
     return tuple(reversed(path))
 
 
-def _of_two_contents(analysis: Analysis) -> set[str]:
+def of_two_contents(analysis: Analysis) -> frozenset[str]:
     """Calls with two contents, and all that name one of them as an ancestor, whether the link holds or not."""
     found = {call.id for call in analysis.calls.values() if call.conflict is not None}
-    if not found:
-        return found
+    return descendants(analysis, found) | found
+
+
+def descendants(analysis: Analysis, ancestors: set[str]) -> frozenset[str]:
+    """All calls that name one of these as an ancestor, whether the links hold or not."""
+    if not ancestors:
+        return frozenset()
     children: dict[str, list[str]] = {}
     for call in analysis.calls.values():
         children.setdefault(call.fields.parent_call_id or "", []).append(call.id)
-    todo = list(found)
+    found: set[str] = set()
+    todo = list(ancestors)
     while todo:
-        for child in children.get(todo.pop(), ()):
-            if child not in found:
-                found.add(child)
-                todo.append(child)
-    return found
+        new = [child for child in children.get(todo.pop(), ()) if child not in found]
+        found.update(new)
+        todo += new
+    return frozenset(found - ancestors)
 
 
 def _between(analysis: Analysis, reason: str, calls: Iterable[str]) -> Defect:
@@ -186,6 +192,10 @@ def _between(analysis: Analysis, reason: str, calls: Iterable[str]) -> Defect:
     made = sorted(calls, key=lambda call: _made(analysis, call))
     last = analysis.calls[made[-1]].entry
     return Defect(reason=reason, file=last.file, line=last.line, byte=last.byte, calls=tuple(made))
+
+
+def _all_faults(analysis: Analysis, call: str) -> list[Defect]:
+    return [*analysis.errors_of(call), *_link_faults(analysis, call)]
 
 
 def _link_faults(analysis: Analysis, call: str) -> list[Defect]:

@@ -55,15 +55,20 @@ def reference_cannot_read(snapshot: Snapshot, analysis: Analysis) -> bool:
     if any(defect.reason in _UNREADABLE for defect in snapshot.defects if ".capture." not in (defect.file or "")):
         return True
     last = max((entry.line for entry in snapshot.entries), default=0)
-    damaged = [defect for defect in snapshot.defects if defect.reason in _LINE_DAMAGE]
-    if any((defect.line or 0) < last for defect in damaged if ".capture." not in (defect.file or "")):
+    damaged = [d for d in snapshot.defects if d.reason in _LINE_DAMAGE and ".capture." not in (d.file or "")]
+    # only the last line is cut off, and only if it is no JSON at all (cases S15, S16, S22)
+    if len(damaged) > 1 or any((d.line or 0) < last or d.detail is not None for d in damaged):
         return True
     faults = (fault for call in analysis.calls.values() for fault in call.entry.faults)
     if any(fault.reason in _REFUSED_BY_ITS_MODEL for fault in faults):
         return True
     covered = (snapshot.state.indexed_size if snapshot.state is not None else None) or 0
     # inside the indexed region neither a cut line nor a second content is repaired or noticed (cases S17, S27)
-    if covered > (snapshot.tokens_size or 0) or any((defect.byte or 0) < covered for defect in damaged):
+    if (
+        not snapshot.index_fits
+        or covered > (snapshot.tokens_size or 0)
+        or any((defect.byte or 0) < covered for defect in damaged)
+    ):
         return True
     conflicts = (call.conflict for call in analysis.calls.values() if call.conflict is not None)
     return any((conflict.byte or 0) >= covered for conflict in conflicts)

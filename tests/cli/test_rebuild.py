@@ -59,7 +59,8 @@ def test_masked_rows_can_be_dropped(store: Path) -> None:
 def test_without_finished_rows_there_is_one_row_around_each_response(store: Path) -> None:
     out = store.parent / "out.jsonl"
     assert run("rebuild", store, "-o", out, "--policy", "all").code == 0
-    assert [row["_ng_rollout_id"] for row in lines(out)] == ["0-0", "0-1"]
+    # one row per chain, and the masked rollout's
+    assert [row["_ng_rollout_id"] for row in lines(out)] == ["0-0", "0-0", "0-1"]
     assert lines(out)[0]["response"]["id"] == "proj-0-0"
 
 
@@ -146,8 +147,8 @@ def test_rows_without_a_usable_id_are_masked_not_dropped(store: Path) -> None:
     rows.write_text('{"_ng_rollout_id":"0-0"}\n{"reward":1.0}\n{"_ng_rollout_id":"-x"}\n{"_ng_rollout_id":"7-7"}\n')
     out = store.parent / "out.jsonl"
     assert run("rebuild", store, "--rollouts", rows, "--policy", "all", "-o", out).code == 1
-    good, without, malformed, absent = lines(out)
-    assert "mask_sample" not in good
+    good, branch, without, malformed, absent = lines(out)
+    assert "mask_sample" not in good and "mask_sample" not in branch
     assert (without["mask_sample"], without["_ng_token_capture"]["error"]) == (True, "no capture key")
     assert malformed["_ng_token_capture"]["error"] == "malformed rollout id: '-x'"
     assert absent["_ng_token_capture"] == {"n_calls": 0, "error": "capture contains no token records"}
@@ -193,3 +194,29 @@ def test_sealing_freezes_what_is_whole_and_names_the_rest(store: Path) -> None:
     assert state["frozen"] is True
     assert (receipt[0]["snapshot_id"], receipt[0]["version"]) == (state["snapshot_id"], state["version"])
     assert receipt[1]["snapshot_id"] is None
+
+
+def test_a_call_that_may_not_be_trained_carries_no_tokens(tmp_path: Path) -> None:
+    forge = Forge("0-0")
+    first = forge.root([1], [2], id="a", generation_log_probs=[0.5])
+    first.then([3], [4], id="b")
+    forge.write(tmp_path / "store")
+    out = tmp_path / "out.jsonl"
+    assert run("rebuild", tmp_path / "store", "-o", out, "--policy", "all").code == 0
+    context, trained = lines(out)[0]["response"]["output"]
+    assert "generation_token_ids" not in context
+    assert (trained["prompt_token_ids"], trained["generation_token_ids"]) == ([1, 2, 3], [4])
+
+
+def test_a_rollout_that_fails_never_takes_the_others_with_it(tmp_path: Path) -> None:
+    for name in ("r-0", "r-1", "r-2"):
+        forge = Forge(name)
+        forge.root([1], [2, 3], id="a", **({"generation_log_probs": [-0.5]} if name == "r-1" else {}))
+        forge.write(tmp_path / "store")
+    state = tmp_path / "store" / "r-1.tokens.state.json"
+    state.write_text(json.dumps({**json.loads(state.read_text()), "retired": True}))
+    out = tmp_path / "out.jsonl"
+    assert run("rebuild", tmp_path / "store", "-o", out).code == 0
+    good, retired, last = lines(out)
+    assert retired["_ng_token_capture"]["error"] == "RuntimeError: Token capture for rollout r-1 is retired"
+    assert [row.get("mask_sample") for row in (good, retired, last)] == [None, True, None]

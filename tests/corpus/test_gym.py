@@ -161,7 +161,7 @@ def test_the_delivered_row_is_the_references(rollout_id: str) -> None:
     said = GYM.reference[WITH_ROW][rollout_id]
     data = GYM.rows[rollout_id]
     judgement = judged(rollout_id, WITH_ROW)
-    told = json.loads(joined(deliver(judgement, decode_row(data), data)))
+    told = json.loads(joined(deliver(judgement, decode_row(data), data)[0]))
     if said["outcome"] in ("built", "failed"):
         _undo_deviations(told, json.loads(data), said, judgement)
     assert canonical_sha256(told) == said["row_sha256"]

@@ -279,11 +279,12 @@ def _dangling_intent(draw: Draw, capture: Capture) -> bool:
     return True
 
 
-def _marker(draw: Draw, capture: Capture) -> bool:
-    capture.marks = draw(
-        st.sampled_from([b"", b"\n", LOST.encode() + b"\n", capture.forge.calls[0].id.encode() + b"\n"])
-    )
-    return True
+def _marker(*contents: bytes) -> Callable[[Draw, Capture], bool]:
+    def change(draw: Draw, capture: Capture) -> bool:
+        capture.marks = draw(st.sampled_from(contents))
+        return True
+
+    return change
 
 
 def _state(**values: Any) -> Callable[[Draw, Capture], bool]:
@@ -341,7 +342,8 @@ WHOLE_FAULTS: dict[str, Fault] = {
     "newer schema": _unreadable(_of_call(_field(schema_version=2))),
     "no record": _unreadable(_of_call(_field(rollout_id=None))),
     "dangling intent": _of_disk(_dangling_intent, whole=True),
-    "marker": _of_disk(_marker, whole=True),
+    "empty marker": _of_disk(_marker(b""), whole=True),
+    "marker": _of_disk(_marker(b"\n", LOST.encode() + b"\n"), whole=True),
     "state incomplete": _of_disk(_state(incomplete=True), whole=True),
     "state of another type": _of_disk(_state(frozen="no"), whole=True),
     "state names a lost call": _of_disk(_indexed, whole=True),

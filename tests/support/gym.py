@@ -13,7 +13,7 @@ import orjson
 
 from ng_capture.files.listing import Listing, list_rollouts
 from ng_capture.outputs.chunks import joined
-from ng_capture.outputs.projection import Projection, project
+from ng_capture.outputs.projection import NoProjection, project
 from ng_capture.outputs.training_rows import training_rows
 from ng_capture.records.lifecycle import StoreState
 from ng_capture.records.placing import Placer
@@ -128,9 +128,9 @@ def canonical_sha256(value: object) -> str:
 def rebuilt(judgement: Judgement, model: str = "") -> dict[str, Any] | None:
     """The rebuilt response, None where there is none."""
     built = project(judgement)
-    if not isinstance(built, Projection):
+    if isinstance(built, NoProjection):
         return None
-    response: dict[str, Any] = json.loads(joined(built.response(judgement.rollout_id, model)))
+    response: dict[str, Any] = json.loads(joined(built[0].response(judgement.rollout_id, model)))
     return response
 
 

@@ -50,12 +50,68 @@ def test_an_answered_call_whose_ids_lie_only_in_its_raw_call_is_lost(forge: Forg
     [
         {"status_code": 503},
         {"error_category": "timeout"},
-        {"dialect": "chat", "response_raw": 'data: {"choices": []}\n\n'},
     ],
 )
 def test_a_call_that_was_not_answered_is_not_missed(forge: Forge, tmp_path: Path, failure: dict[str, Any]) -> None:
     judgement = with_raw(tmp_path, {"model_call_id": "x", **failure})
     assert (judgement.verdict, judgement.completeness.failed_calls) == ("trainable", ("x",))
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"dialect": "chat", "response_raw": 'data: {"choices": []}\n\n'}, "stream_truncated"),
+        ({"status_code": 200, "error_category": "stream_truncated"}, "stream_truncated"),
+        ({"status_code": 200, "error_category": "capture_parse_error"}, "response_missing"),
+    ],
+)
+def test_an_answer_of_which_only_a_part_was_captured_may_be_a_lost_call(
+    forge: Forge, tmp_path: Path, answer: dict[str, Any], reason: str
+) -> None:
+    judgement = with_raw(tmp_path, {"model_call_id": "x", **answer})
+    assert (judgement.reasons, judgement.completeness.lost_calls) == ((reason,), ("x",))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "events"),
+    [
+        ("chat", [{"model": "m", "choices": [{"finish_reason": "length"}]}, {"usage": {"completion_tokens": 9}}]),
+        (
+            "responses",
+            [
+                {
+                    "type": "response.incomplete",
+                    "response": {
+                        "usage": {"output_tokens": 9},
+                        "incomplete_details": {"reason": "max_output_tokens"},
+                    },
+                }
+            ],
+        ),
+        (
+            "messages",
+            [
+                {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 3}}},
+                {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 9}},
+                {"type": "message_stop"},
+            ],
+        ),
+    ],
+)
+def test_what_a_streamed_answer_says_of_itself_is_read(
+    forge: Forge, tmp_path: Path, dialect: str, events: list[dict[str, Any]]
+) -> None:
+    stream = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    if dialect == "chat":
+        stream += "data: [DONE]\n\n"
+    judgement = with_raw(tmp_path, {"model_call_id": "b", "dialect": dialect, "response_raw": stream})
+    assert [(f.usage, f.ids) for f in judgement.findings if f.reason == "token_count_mismatch"] == [(9, 1)]
+    assert [f.calls for f in judgement.findings if f.reason == "length_stopped"] == [("b",)]
+
+
+def test_how_a_call_ended_is_unknown_where_its_lines_disagree(forge: Forge, tmp_path: Path) -> None:
+    ends = [{"model_call_id": "b", "response": {"stop_reason": reason}} for reason in ("stop", "length")]
+    assert [f.reason for f in with_raw(tmp_path, *ends).findings] == []
 
 
 def test_a_call_that_failed_and_was_answered_on_another_line_is_missed(forge: Forge, tmp_path: Path) -> None:
