@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from ng_capture.chains.analysis import Analysis, Chain, analyse
+from ng_capture.chains.analysis import Analysis, analyse
 from ng_capture.chains.calls import has_experts
 from ng_capture.records.defects import Defect
 from ng_capture.records.raw_call import LENGTH_STOPS
@@ -227,8 +227,3 @@ def chains_verify(analysis: Analysis) -> bool:
     """True if every record's ids are its own and every link holds."""
     links = all(analysis.links[call].fault is None for call in analysis.forest.order)
     return bool(analysis.chains) and links and not any(errors(analysis.errors_of(call)) for call in analysis.calls)
-
-
-def chains_of(analysis: Analysis) -> tuple[Chain, ...]:
-    """Gym's chains, `main` and `branch-n`."""
-    return analysis.chains

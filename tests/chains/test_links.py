@@ -133,3 +133,39 @@ def test_a_delta_with_a_bad_id_is_in_no_row(tmp_path: Path) -> None:
     judgement = judged(tmp_path, policy=Policy.ALL)
     assert [row.calls for row in judgement.rows] == [("a",)]
     assert ("bad_token_id", "b") in {(f.reason, f.call) for f in judgement.findings}
+
+
+def test_copies_that_are_wrong_in_different_ways_are_two_contents(tmp_path: Path) -> None:
+    forge = Forge()
+    for log_prob in (None, "x"):
+        forge.root([1], [2], id="a", generation_log_probs=[log_prob])
+    forge.write(tmp_path)
+    assert "conflicting_records" in reasons(tmp_path)
+
+
+def test_a_circle_of_a_delta_and_a_whole_record_is_read_from_the_whole_one(tmp_path: Path) -> None:
+    forge = Forge(delta=True)
+    first = forge.root([1], [2], id="b", parent_call_id="a", parent_resolution="resolved")
+    first.then([3], [4], id="a")
+    forge.write(tmp_path)
+    judgement = judged(tmp_path, policy=Policy.ALL)
+    assert [row.calls for row in judgement.rows] == [("b", "a")]
+    assert [(f.call, f.detail) for f in judgement.findings if f.reason == "new_root"] == [("b", "parent_cycle")]
+
+
+def test_a_delta_whose_length_is_told_wrongly_keeps_its_place(tmp_path: Path) -> None:
+    forge = Forge(delta=True)
+    last = forge.root([1], [2], id="a").then([3], [4], id="b", cum_len=9)
+    forge.write(tmp_path)
+    judgement = judged(tmp_path, forge.row(last))
+    assert judgement.reasons == ("digest_mismatch", "terminal_chain_broken")
+    assert judgement.deviation == "own_digest"
+
+
+def test_a_comma_before_the_bracket_is_no_json(tmp_path: Path) -> None:
+    forge = Forge()
+    forge.root([1, 2], [3], id="a").then([], [4], id="b")
+    forge.write(tmp_path)
+    path = tmp_path / "r-1.tokens.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"[1,2,3]", b"[1,2,3,]"))
+    assert "damaged_line" in reasons(tmp_path)
