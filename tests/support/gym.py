@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import orjson
 
 from ng_capture.files.listing import Listing, list_rollouts
 from ng_capture.outputs.chunks import joined
@@ -24,6 +23,7 @@ from ng_capture.store.snapshot import read_snapshot
 from ng_capture.verdicts.judge import Judgement
 from ng_capture.verdicts.metrics import empty_generation_calls, unresolved_parent_calls
 from tests.support.corpus import corpus_file, json_lines, readable_lines
+from tests.support.forge import canonical
 from tests.support.reference import Answer, Records
 
 ALONE = "capture alone"
@@ -90,8 +90,7 @@ def snapshot_of(rollout_id: str, entries: list[dict[str, Any]], *, incomplete: b
     """A snapshot of records that never were in a file; their index covers all of them, as after a freeze."""
     placer = Placer()
     for number, entry in enumerate(entries, 1):
-        line = orjson.dumps(entry)
-        placer.add(decode_entry(line, file=f"{rollout_id}.tokens.jsonl", line=number, byte=number))
+        placer.add(decode_entry(canonical(entry), file=f"{rollout_id}.tokens.jsonl", line=number, byte=number))
     size = len(entries) + 1
     state = StoreState(incomplete=incomplete, entry_digests={}, indexed_size=size)
     return Snapshot(rollout_id=rollout_id, entries=placer.finish().entries, state=state, tokens_size=size)

@@ -17,7 +17,9 @@ _TOLD_OTHERWISE = frozenset({"id", "created_at", "digest_is_wrong", "finish_reas
 _OF_A_CASE = frozenset(
     {"id", "title", "calls", "terminal_call_id", "incomplete", "infer_links", "policy_model", "expected"}
 )
-NOTED = frozenset({"new_root", "excluded", "no_predecessor"})
+NOTED = frozenset({"new_root", "excluded", "no_predecessor", "identical_parents"})
+# no number: what JSON can say of one is a number that no float holds
+_NAN = 10**400
 
 
 def judged_case(case: dict[str, Any], policy: Policy) -> Judgement:
@@ -45,5 +47,6 @@ def _entry(call: dict[str, Any], created_at: float) -> dict[str, Any]:
     unknown = call.keys() - _AS_IN_A_RECORD - _TOLD_OTHERWISE
     assert not unknown, f"call {call['id']} says {sorted(unknown)}, which nothing reads"
     entry = {key: value for key, value in call.items() if key in _AS_IN_A_RECORD}
+    entry["generation_log_probs"] = [_NAN if value == "NaN" else value for value in call["generation_log_probs"]]
     entry |= {"rollout_id": ROLLOUT, "model_call_id": call["id"], "created_at": created_at}
     return entry | ({"digest": "0" * 64} if call.get("digest_is_wrong") else {})
