@@ -135,15 +135,14 @@ def distinct_calls(
 
 
 def digest_fault(fields: EntryFields, full: IdSequence) -> Defect | None:
-    """The defect of a record whose digest or length is not that of its own ids (deviation `own_digest`)."""
+    """The defect of a record whose digest, or else whose length, is not its own ids' (deviation `own_digest`)."""
+    if fields.digest:
+        own = full.digest()
+        if own != fields.digest:
+            return Defect(reason="digest_mismatch", expected=printable(fields.digest), found=own)
     if fields.cum_len is not None and fields.cum_len != len(full):
         return Defect(reason="digest_mismatch", expected=told(fields.cum_len), found=len(full), detail="length")
-    if not fields.digest:
-        return None
-    own = full.digest()
-    return (
-        None if own == fields.digest else Defect(reason="digest_mismatch", expected=printable(fields.digest), found=own)
-    )
+    return None
 
 
 def experts_fault(fields: EntryFields, full: IdSequence) -> Defect | None:

@@ -37,11 +37,10 @@ def _materialized(call: Call, parent: Call | None, circular: frozenset[str]) -> 
         return call
     prompt = parent.full.extended(call.entry.suffix)
     full = prompt.extended(call.entry.generation)
+    wrong = digest_fault(call.fields, full)
+    if wrong is not None and wrong.detail is None:
+        return call.with_fault(wrong)
     whole = msgspec.structs.replace(call, prompt=prompt, full=full)
-    for fault in (digest_fault(call.fields, full), experts_fault(call.fields, full)):
-        if fault is not None:
-            whole = whole.with_fault(fault)
-    own = call.fields.digest
-    if own and full.digest() != own:
-        return msgspec.structs.replace(whole, prompt=None, full=None)
+    for fault in filter(None, (wrong, experts_fault(call.fields, full))):
+        whole = whole.with_fault(fault)
     return whole

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import zstandard
 
 _BUFFER = 1 << 20
+# compressed bytes at a time: four of them can stand for 128 KiB, and all that they stand for comes at once
+_FEED = 1 << 12
 
 
 class Line(NamedTuple):
@@ -159,7 +161,7 @@ class _ZstdReader(io.RawIOBase):
         self._source = source
         self._frame = _new_frame()
         self._inside = False
-        self._ready = b""
+        self._ready = memoryview(b"")
 
     def readable(self) -> bool:
         return True
@@ -174,14 +176,14 @@ class _ZstdReader(io.RawIOBase):
         return count
 
     def _fill(self) -> bool:
-        data = (self._frame.unused_data if self._frame.eof else b"") or self._source.read(_BUFFER) or b""
+        data = (self._frame.unused_data if self._frame.eof else b"") or self._source.read(_FEED) or b""
         if not data:
             if self._inside:
                 raise EOFError("the last frame is cut")
             return False
         if self._frame.eof:
             self._frame = _new_frame()
-        self._ready = self._frame.decompress(data)
+        self._ready = memoryview(self._frame.decompress(data))
         self._inside = not self._frame.eof
         return True
 
