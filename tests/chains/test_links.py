@@ -138,7 +138,7 @@ def test_a_delta_with_a_bad_id_is_in_no_row(tmp_path: Path) -> None:
 def test_copies_that_are_wrong_in_different_ways_are_two_contents(tmp_path: Path) -> None:
     forge = Forge()
     for log_prob in (None, "x"):
-        forge.root([1], [2], id="a", generation_log_probs=[log_prob])
+        forge.root([1], [2], id="a", generation_log_probs=[log_prob], created_at=1.0)
     forge.write(tmp_path)
     assert "conflicting_records" in reasons(tmp_path)
 
