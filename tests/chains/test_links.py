@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ng_capture.verdicts.judging import Policy
-from tests.support.forge import Forge, in_lines
+from tests.support.forge import Forge, in_lines, write_files
 from tests.support.judging import judged, rows_of
 
 UNLINKED = {"parent_resolution": None, "parent_call_id": None}
@@ -137,9 +137,9 @@ def test_a_delta_with_a_bad_id_is_in_no_row(tmp_path: Path) -> None:
 
 def test_copies_that_are_wrong_in_different_ways_are_two_contents(tmp_path: Path) -> None:
     forge = Forge()
-    for log_prob in (None, "x"):
-        forge.root([1], [2], id="a", generation_log_probs=[log_prob], created_at=1.0)
-    forge.write(tmp_path)
+    forge.root([1], [2], id="a", generation_log_probs=["x"])
+    (line,) = forge.lines()
+    write_files(tmp_path, {"r-1.tokens.jsonl": in_lines([line, line.replace(b'["x"]', b"[null]")])})
     assert "conflicting_records" in reasons(tmp_path)
 
 
