@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ng_capture import __version__
-from ng_capture_cli import reason, rebuild, schema, verify
+from ng_capture_cli import exits, reason, rebuild, schema, verify
 
 app = typer.Typer(
     name="ng-capture",
@@ -26,13 +26,16 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, allow_from_autoenv=False, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Turn capture files of LLM-agent rollouts into training data that can be trusted."""
 
 
-app.command("verify")(verify.command)
-app.command("rebuild")(rebuild.command)
-app.command("reason")(reason.command)
-app.command("schema")(schema.command)
+app.command("verify")(exits.quietly(verify.command))
+app.command("rebuild")(exits.quietly(rebuild.command))
+app.command("reason")(exits.quietly(reason.command))
+app.command("schema")(exits.quietly(schema.command))

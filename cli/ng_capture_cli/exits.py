@@ -1,15 +1,18 @@
 """Exit codes (design.md, Command line) and how a run ends."""
 
+import functools
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Callable
 from types import FrameType
-from typing import Protocol, runtime_checkable
+from typing import ParamSpec, Protocol, runtime_checkable
 
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture_cli.terminal import tell, tell_error
+
+P = ParamSpec("P")
 
 DONE = 0
 FINDINGS = 1
@@ -37,7 +40,8 @@ def run(command: Callable[[], int]) -> int:
     signal.signal(signal.SIGTERM, _raise_terminated)
     try:
         code = command()
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         # the option parser turns the interrupt of a running command into its code
         return _interrupted() if code == _SIGNALLED + signal.SIGINT else code
     except UsageError as error:
@@ -47,9 +51,7 @@ def run(command: Callable[[], int]) -> int:
         tell_error(error.message, error.hint)
         return SURROUNDINGS
     except BrokenPipeError:
-        # the reader has seen enough; what Python would flush at exit must not fail again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        return _reader_left()
     except KeyboardInterrupt:
         return _interrupted()
     except Terminated:
@@ -65,6 +67,28 @@ def run(command: Callable[[], int]) -> int:
         traceback.print_exc()
         tell_error("this is a bug of ng-capture", "please report it with the lines above")
         return BUG
+
+
+def quietly(command: Callable[P, int]) -> Callable[P, int]:
+    """A command that ends without a word when the reader of its output has left (the option parser says 1 to that)."""
+
+    @functools.wraps(command)
+    def ending(*args: P.args, **kwargs: P.kwargs) -> int:
+        try:
+            code = command(*args, **kwargs)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return code
+        except BrokenPipeError:
+            return _reader_left()
+
+    return ending
+
+
+def _reader_left() -> int:
+    # what Python would flush at exit must not fail again
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return DONE
 
 
 def _interrupted() -> int:

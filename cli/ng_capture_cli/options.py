@@ -8,6 +8,7 @@ import typer
 
 from ng_capture.errors import UsageError
 from ng_capture.files.listing import Listing, Selection, list_rollouts
+from ng_capture.files.names import parse_name
 from ng_capture.verdicts.judging import Policy
 
 
@@ -21,7 +22,7 @@ class Color(StrEnum):
 
 Paths = Annotated[
     list[str] | None,
-    typer.Argument(metavar="PATH", help="Capture directories, or files of single rollouts.", show_default=False),
+    typer.Argument(metavar="PATH...", help="Capture directories, or files of single rollouts.", show_default=False),
 ]
 FilesFrom = Annotated[
     Path | None, typer.Option("--files-from", metavar="FILE", help="Read more paths from FILE, one a line.")
@@ -47,6 +48,20 @@ Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes; never
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no hints.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also print what is only noted (severity info).")]
 TheColor = Annotated[Color, typer.Option("--color", help="When to color.")]
+
+
+def check_output(listing: Listing, output: str, others: dict[str, str | Path | None]) -> None:
+    """Refuse an output that would replace one of the files named in `others`, or a capture that is read."""
+    if output == "-":
+        return
+    place = Path(output).resolve()
+    for what, other in others.items():
+        if other is not None and str(other) != "-" and Path(other).resolve() == place:
+            raise UsageError(f"{output}: the output would replace {what}")
+    name = parse_name(place.name)
+    read = listing.get(name.rollout_id) if name is not None and name.rollout_id in listing else None
+    if read is not None and Path(read.directory).resolve() == place.parent:
+        raise UsageError(f"{output}: the output would replace a capture that is read")
 
 
 def find_rollouts(

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from ng_capture.errors import SurroundingsError
+
 
 class Sink(Protocol):
     """Takes bytes in order."""
@@ -17,6 +19,8 @@ class Sink(Protocol):
 def open_sink(output: str) -> Iterator[Sink]:
     """`-` is standard output; any other name a file that is replaced when all of it is written."""
     if output == "-":
+        if sys.stdout is None:
+            raise SurroundingsError("standard output is closed", hint="-o FILE writes to a file")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return

@@ -1,7 +1,6 @@
 """`ng-capture rebuild`: token-bearing rollouts or training rows, and the receipt that covers them."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -54,8 +53,11 @@ def command(
     from ng_capture.outputs.rows_file import RowsFile
     from ng_capture.outputs.writer import RebuildWriter
 
-    _check_output(output, to, rollouts)
+    _check_format(output, to)
     listing = options.find_rollouts(paths, files_from, include, exclude)
+    inputs = {"the finished rows": rollouts, "the list of paths": files_from}
+    options.check_output(listing, output, {**inputs, "the receipt": receipt})
+    options.check_output(listing, receipt or "-", inputs)
     rows = RowsFile(rollouts) if rollouts is not None else None
     how = Rebuild(
         shape=to,
@@ -70,7 +72,7 @@ def command(
         writer.write_all(watch.over(rebuild(listing, rows, how, jobs)))
     for failure in watch.failures:
         tell_error(failure)
-    faulty = tell_rows(rows, listing.ids, quiet)
+    faulty = tell_rows(rows, listing, quiet)
     summary = tally.summary()
     if not quiet:
         tell_summary(summary)
@@ -112,8 +114,6 @@ class _Watch:
                     tell(finding_line(rollout.rollout_id, finding))
 
 
-def _check_output(output: str, to: Shape, rollouts: str | None) -> None:
+def _check_format(output: str, to: Shape) -> None:
     if output.endswith(PARQUET) and to is Shape.ROLLOUTS:
         raise UsageError("Parquet holds training rows only", hint=f"ng-capture rebuild ... --to rows -o {output}")
-    if rollouts is not None and Path(output).resolve() == Path(rollouts).resolve():
-        raise UsageError(f"{output}: the output would replace the finished rows it is made of")

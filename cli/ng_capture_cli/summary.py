@@ -1,8 +1,8 @@
 """How findings and the last lines of a run read: counts, reasons, what to type next."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ng_capture.files.listing import Listing
 from ng_capture_cli.terminal import BOLD_RED, DIM, NO_COLORS, Colors, safe, tell, tell_error
 
 if TYPE_CHECKING:
@@ -22,16 +22,20 @@ def finding_line(rollout_id: str, finding: "Finding", colors: Colors = NO_COLORS
     return f"{place}: {reason}: {safe(finding.message)}"
 
 
-def tell_rows(rows: "RowsFile | None", captured: Iterable[str], quiet: bool) -> bool:
+def tell_rows(rows: "RowsFile | None", listing: Listing, quiet: bool) -> bool:
     """Name what is wrong between rows and captures; True if some line is broken or belongs to no rollout."""
     if rows is None:
         return False
     for fault in rows.faults:
         tell_error(f"{rows.path}:{fault.line}: {fault.message}")
-    have = set(captured)
+    have = set(listing.ids)
     if not quiet:
         _tell_some("capture", "without a row", sorted(rollout_id for rollout_id in have if rollout_id not in rows))
-        _tell_some("row", "without a capture", sorted(set(rows.rollout_ids) - have))
+        _tell_some(
+            "row",
+            "without a capture",
+            sorted(name for name in rows.rollout_ids if name not in have and listing.asks_for(name)),
+        )
     return bool(rows.faults)
 
 

@@ -1,5 +1,6 @@
 """What is safe to print, and where it goes: data to standard output, everything else to standard error."""
 
+import contextlib
 import re
 import sys
 from typing import Final
@@ -30,8 +31,10 @@ NO_COLORS = Colors("never", terminal=False)
 
 
 def tell(line: str) -> None:
-    """One line on standard error."""
-    print(safe(line), file=sys.stderr)
+    """One line on standard error; where that is closed or full, nothing can be told and the work goes on."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(safe(line), file=sys.stderr, flush=True)
 
 
 def tell_error(message: str, hint: str | None = None) -> None:

@@ -62,6 +62,7 @@ def command(
     from ng_capture.outputs.verify import Unread, verify
 
     listing = options.find_rollouts(paths, files_from, include, exclude)
+    options.check_output(listing, output, {"the finished rows": rollouts, "the list of paths": files_from})
     rows = RowsFile(rollouts) if rollouts is not None else None
     tally, unread = Tally(), list[Unread]()
     results = verify(listing, rows, Judging(policy, policy_model, infer_links), jobs)
@@ -77,7 +78,7 @@ def command(
         else:
             _print_document(reports, tally, sink)
     summary = tally.summary()
-    faulty = tell_rows(rows, listing.ids, quiet)
+    faulty = tell_rows(rows, listing, quiet)
     for failure in unread:
         tell_error(failure.message)
     if not quiet:

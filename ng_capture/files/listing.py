@@ -60,6 +60,7 @@ class Listing:
 
     def __init__(self) -> None:
         self._directories: list[str] = []
+        self._selections: list[Selection] = []
         self._found: dict[str, tuple[int, int]] = {}
 
     def __len__(self) -> int:
@@ -77,6 +78,10 @@ class Listing:
         for rollout_id in sorted(self._found, key=natural_key):
             yield self.get(rollout_id)
 
+    def asks_for(self, rollout_id: str) -> bool:
+        """True for a rollout that was found, and for one that would belong to a directory that was asked for."""
+        return rollout_id in self._found or any(selection.takes(rollout_id) for selection in self._selections)
+
     def get(self, rollout_id: str) -> RolloutFiles:
         """The files of one rollout; KeyError if it was not found."""
         directory, bits = self._found[rollout_id]
@@ -86,10 +91,12 @@ class Listing:
     def add_directory(self, directory: str, selection: Selection) -> None:
         """Take the rollouts of a directory; raises UsageError for an id that another path holds too."""
         index = self._index(directory)
+        self._selections.append(selection)
         literal = selection.literal_ids()
         if literal is not None:
             for rollout_id in literal:
-                if selection.takes(rollout_id):
+                # an id that is a path would lead out of the directory
+                if "/" not in rollout_id and selection.takes(rollout_id):
                     self._add_present(index, rollout_id)
             return
         try:

@@ -80,8 +80,9 @@ def is_rollout_id(text: str) -> bool:
     return ROLLOUT_ID.fullmatch(text) is not None
 
 
-def natural_key(rollout_id: str) -> tuple[list[str | int], str]:
+def natural_key(rollout_id: str) -> tuple[list[str | tuple[int, str]], str]:
     """Sort key under which `2-0` comes before `10-0`; equal numbers fall back to the text."""
-    parts: list[str | int] = list(_DIGITS.split(rollout_id))
-    parts[1::2] = [int(digits) for digits in parts[1::2]]
+    parts: list[str | tuple[int, str]] = list(_DIGITS.split(rollout_id))
+    # by length first: numbers of any size
+    parts[1::2] = [(len(digits), digits) for digits in (str(part).lstrip("0") for part in parts[1::2])]
     return parts, rollout_id

@@ -8,12 +8,14 @@ import io
 import os
 import stat
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.names import Compression
 
 if TYPE_CHECKING:
+    import gzip
+
     import zstandard
 
 _BUFFER = 1 << 20
@@ -93,7 +95,7 @@ class CaptureFile:
         if self._compression is Compression.GZIP:
             import gzip
 
-            return io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=self._raw)), _BUFFER)
+            return io.BufferedReader(_GzipReader(gzip.GzipFile(fileobj=self._raw)), _BUFFER)
         if self._compression is Compression.ZSTD:
             return io.BufferedReader(_ZstdReader(self._raw), _BUFFER)
         return io.BufferedReader(self._raw, _BUFFER)
@@ -152,6 +154,21 @@ class _Bounded(io.RawIOBase):
 
 def _unread(path: str, error: OSError) -> SurroundingsError:
     return SurroundingsError(f"{path}: cannot be read: {error.strerror}")
+
+
+class _GzipReader(io.RawIOBase):
+    """A piece at a time: what stands before a cut is read before the cut is told."""
+
+    def __init__(self, stream: "gzip.GzipFile") -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._stream.read1(min(len(buffer), _FEED))
+        buffer[: len(data)] = data
+        return len(data)
 
 
 class _ZstdReader(io.RawIOBase):

@@ -20,12 +20,15 @@ class AtomicFile:
     """
 
     def __init__(self, path: Path) -> None:
+        # a link stays: what it leads to is replaced
+        path = path.resolve() if path.is_symlink() else path
         self.path = path
         # in the same directory: a rename across file systems is a copy, and a copy can be cut
         self.temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
         self.size = 0
         self._hash = hashlib.sha256()
         self._file: BinaryIO | None = None
+        self._placed = False
 
     def __enter__(self) -> Self:
         parent = self.path.parent
@@ -33,6 +36,8 @@ class AtomicFile:
             raise UsageError(f"{parent}: no such directory", hint=f"mkdir -p {parent}")
         if self.path.is_dir():
             raise UsageError(f"{self.path}: is a directory; an output file is wanted")
+        if self.path.exists() and not self.path.is_file():
+            raise UsageError(f"{self.path}: is no regular file, and would be replaced", hint="-o - writes to a pipe")
         try:
             with _failures_of(self.path):
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -53,6 +58,14 @@ class AtomicFile:
                 self._hash.update(chunk)
                 self.size += len(chunk)
 
+    def settle(self) -> None:
+        """Bring what was written to the disk; what cannot go wrong later goes wrong here."""
+        assert self._file is not None
+        with _failures_of(self.path):
+            self._file.flush()
+            # before the rename: a name must never point to bytes that a power cut can take away
+            os.fsync(self._file.fileno())
+
     @property
     def sha256(self) -> str:
         return self._hash.hexdigest()
@@ -60,11 +73,10 @@ class AtomicFile:
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
         try:
             if kind is None and self._file is not None:
+                self.settle()
                 with _failures_of(self.path):
-                    self._file.flush()
-                    # before the rename: a name must never point to bytes that a power cut can take away
-                    os.fsync(self._file.fileno())
                     self.temporary.replace(self.path)
+                    self._placed = True
                     # the rename itself is durable only with the directory
                     sync_directory(self.path.parent)
         finally:
@@ -75,7 +87,9 @@ class AtomicFile:
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.close()
-        self.temporary.unlink(missing_ok=True)
+        if not self._placed:
+            with contextlib.suppress(OSError):
+                self.temporary.unlink(missing_ok=True)
 
 
 def replace_file(path: Path, data: bytes) -> None:

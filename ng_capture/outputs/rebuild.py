@@ -6,7 +6,7 @@ import msgspec
 
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import Listing
-from ng_capture.files.names import FileKind
+from ng_capture.files.names import FileKind, shown
 from ng_capture.outputs.chunks import Chunk, joined
 from ng_capture.outputs.delivery import deliver, deliver_unjudged
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
@@ -61,7 +61,7 @@ def rebuild_rollout(task: RebuildTask) -> Rebuilt:
     except SurroundingsError as error:
         return _refused(job, how, error.message, error.message)
     lines, table = _written(judgement, job, how)
-    directory = job.files.directory if job.files is not None else None
+    directory = shown(job.files.directory) if job.files is not None else None
     return Rebuilt(
         lines=lines,
         table=table,
@@ -119,5 +119,7 @@ def _tasks(listing: Listing, rows: RowsFile | None, how: Rebuild) -> Iterator[Re
         if line.fault is not None and line.fault.broken:
             continue
         rollout_id = line.rollout_id or ""
+        if line.rollout_id is not None and not listing.asks_for(rollout_id):
+            continue
         job = VerifyTask(rollout_id, files_of(listing, rollout_id), line.data, how.judging)
         yield RebuildTask(job, how, line.fault.message if line.fault is not None else None)

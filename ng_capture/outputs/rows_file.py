@@ -65,9 +65,12 @@ class RowsFile:
         try:
             with open(self.path, "rb") as file:
                 file.seek(place[1])
-                return file.read(place[2])
+                data = file.read(place[2])
         except OSError as error:
             raise SurroundingsError(f"{self.path}: cannot be read: {error.strerror}") from error
+        if self._row(place[0], place[1], data).rollout_id != rollout_id:
+            raise SurroundingsError(f"{self.path}:{place[0]}: changed while it was read")
+        return data
 
     def rows(self) -> Iterator[RowLine]:
         """Every row in the order of the file."""

@@ -61,7 +61,7 @@ def verify_tasks(listing: Listing, rows: RowsFile | None, judging: Judging) -> I
     """Every rollout that has files or a row, in natural order of their ids."""
     ids = list(listing.ids)
     if rows is not None:
-        ids += [rollout_id for rollout_id in rows.rollout_ids if rollout_id not in listing]
+        ids += [name for name in rows.rollout_ids if name not in listing and listing.asks_for(name)]
     for rollout_id in sorted(ids, key=natural_key):
         row = rows.find(rollout_id) if rows is not None else None
         yield VerifyTask(rollout_id, files_of(listing, rollout_id), row, judging)

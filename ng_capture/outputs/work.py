@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from ng_capture.errors import SurroundingsError
+
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -27,6 +29,7 @@ def in_order(function: Callable[[Task], Result], tasks: Iterable[Task], jobs: in
     # here: a single process need not load them
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     # spawn: a fork copies locks that threads of a library hold, and then waits for them for ever
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -39,6 +42,9 @@ def in_order(function: Callable[[Task], Result], tasks: Iterable[Task], jobs: in
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
+        except BrokenProcessPool as error:
+            message = "a worker process was killed, perhaps for want of memory"
+            raise SurroundingsError(message, hint="try fewer --jobs") from error
         finally:
             for future in waiting:
                 future.cancel()
@@ -46,8 +52,8 @@ def in_order(function: Callable[[Task], Result], tasks: Iterable[Task], jobs: in
 
 @contextlib.contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Processes that begin in this block never see an interrupt: from the terminal it reaches all, and one tells it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Processes that begin in this block see no interrupt: it reaches the whole group, and one of them tells it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:

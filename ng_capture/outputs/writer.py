@@ -1,6 +1,7 @@
 """Writes a rebuild: the output whole or not at all, its receipt after it (design.md, promises 2 and 3)."""
 
 import contextlib
+import hashlib
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Self
 
 import msgspec
 
+from ng_capture.files.names import shown
 from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import AtomicFile, discard
 from ng_capture.outputs.rebuild import Rebuilt
@@ -27,9 +29,11 @@ class RebuildWriter:
 
     def __init__(self, output: str, receipt: str | None, how: Rebuild, rows: RowsFile | None) -> None:
         self.rows = 0
+        self._printed = 0
+        self._hash = hashlib.sha256()
         self._how = how
         self._rows_file = rows
-        self._name = Path(output).name
+        self._name = shown(Path(output).name)
         self._file = None if output == "-" else AtomicFile(Path(output))
         place = receipt if receipt is not None else None if output == "-" else f"{output}.receipt.json"
         self._receipt = AtomicFile(Path(place)) if place is not None else None
@@ -39,7 +43,7 @@ class RebuildWriter:
     @property
     def size(self) -> int:
         """Bytes written."""
-        return self._file.size if self._file is not None else 0
+        return self._file.size if self._file is not None else self._printed
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as opening:
@@ -60,8 +64,11 @@ class RebuildWriter:
             return
         with self._stack:
             if self._receipt is not None:
-                sha256 = self._file.sha256 if self._file is not None else ""
+                sha256 = self._file.sha256 if self._file is not None else self._hash.hexdigest()
                 self._receipt.write(receipt_tail(ReceiptOutput(self._name, self.size, self.rows, sha256)))
+            # both are whole on the disk before the old receipt goes: what fails until here leaves everything as it was
+            for file in filter(None, (self._file, self._receipt)):
+                file.settle()
 
     def write_all(self, results: Iterable[Rebuilt]) -> None:
         """Write every rollout, and its entry in the receipt."""
@@ -79,9 +86,10 @@ class RebuildWriter:
         if self._file is not None:
             self._file.write(*line, b"\n")
         else:
-            for chunk in line:
+            for chunk in (*line, b"\n"):
                 sys.stdout.buffer.write(chunk)
-            sys.stdout.buffer.write(b"\n")
+                self._hash.update(chunk)
+                self._printed += len(chunk)
 
     def _write_table(self, results: Iterable[Rebuilt]) -> None:
         from ng_capture.outputs.parquet import write_parquet
@@ -123,4 +131,4 @@ class RebuildWriter:
 
 def _described(path: str) -> InputFile:
     with CaptureFile(path, hashed=True) as file:
-        return InputFile(Path(path).name, file.size, file.sha256)
+        return InputFile(shown(Path(path).name), file.size, file.sha256)

@@ -93,7 +93,7 @@ def rollout_id_of(row: Mapping[str, object]) -> str | None:
         task, rollout = row.get("_ng_task_index"), row.get("_ng_rollout_index")
         if task is None or rollout is None:
             return None
-        base = f"{task}-{rollout}"
+        base = printable(f"{task}-{rollout}")
     attempt = row.get("_ng_attempt_index")
     if attempt is None:
         return base

@@ -13,7 +13,7 @@ import orjson
 
 from ng_capture.files.listing import RolloutFiles
 from ng_capture.files.locking import exclusive
-from ng_capture.files.names import LOCK_NAME, CaptureName, Compression, FileKind
+from ng_capture.files.names import LOCK_NAME, CaptureName, Compression, FileKind, is_rollout_id
 from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import replace_file
 from ng_capture.records.lifecycle import StoreState, decode_state
@@ -43,6 +43,8 @@ def seal(files: RolloutFiles, patience: float = PATIENCE) -> Sealed | NotSealed:
 
     Raises Busy where another process keeps the lock, SurroundingsError where the state cannot be written.
     """
+    if not is_rollout_id(files.rollout_id):
+        return NotSealed("its id must not become a file name")
     tokens = files.of_kind(FileKind.TOKENS)
     if not tokens:
         return NotSealed("it has no token records")
