@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +221,40 @@ def test_a_rollout_that_fails_never_takes_the_others_with_it(tmp_path: Path) -> 
     good, retired, last = lines(out)
     assert retired["_ng_token_capture"]["error"] == "RuntimeError: Token capture for rollout r-1 is retired"
     assert [row.get("mask_sample") for row in (good, retired, last)] == [None, True, None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "x.jsonl", "--receipt", "x.jsonl"], "would replace the receipt"),
+        (["-o", "x.jsonl", "--receipt", "rows.jsonl", "--rollouts", "rows.jsonl"], "would replace the finished rows"),
+        (["-o", "store/0-0.tokens.jsonl"], "would replace a capture that is read"),
+        (["-o", "pipe"], "is no regular file"),
+    ],
+)
+def test_an_output_never_replaces_what_it_is_made_of(store: Path, arguments: list[str], message: str) -> None:
+    os.mkfifo(store.parent / "pipe")
+    before = {path: path.lstat().st_mtime_ns for path in store.parent.rglob("*")}
+    done = run("rebuild", "store", *arguments, cwd=store.parent)
+    assert (done.code, message in done.err) == (2, True)
+    assert {path: path.lstat().st_mtime_ns for path in store.parent.rglob("*")} == before
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(store: Path) -> None:
+    (store.parent / "real.jsonl").write_text("old")
+    (store.parent / "link.jsonl").symlink_to("real.jsonl")
+    rebuilt(store, name="link.jsonl")
+    assert (store.parent / "link.jsonl").is_symlink()
+    assert len(lines(store.parent / "real.jsonl")) == 2
+
+
+def test_chosen_ids_choose_rows_too(store: Path) -> None:
+    assert [row["_ng_rollout_id"] for row in lines(rebuilt(store, "--include", "0-0"))] == ["0-0"]
+
+
+def test_a_receipt_of_standard_output_describes_it(store: Path) -> None:
+    named = store.parent / "r.json"
+    done = run("rebuild", store, "-o", "-", "--receipt", named)
+    output = json.loads(named.read_text())["output"]
+    assert output["sha256"] == hashlib.sha256(done.out.encode()).hexdigest()
+    assert (output["size"], output["rows"]) == (len(done.out.encode()), 2)

@@ -1,5 +1,6 @@
 """`ng-capture verify` as a user runs it."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -209,3 +210,35 @@ def test_the_reader_of_a_pipe_may_leave_early(tmp_path: Path) -> None:
     )
     assert json.loads(first.stdout)["rollout_id"] == "1-0"
     assert first.stderr == b""
+
+
+@pytest.mark.parametrize("command", ["{} reason | true", "{} verify {store} -v | head -c 1"])
+def test_a_reader_that_leaves_is_no_finding(tmp_path: Path, command: str) -> None:
+    healthy("0-0").write(tmp_path)
+    line = command.format(COMMAND, store=tmp_path) + "; echo ${PIPESTATUS[0]}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1].endswith("0") and "Traceback" not in done.stderr
+
+
+def test_closed_streams_are_told_or_passed_over(store: Path) -> None:
+    closed = subprocess.run(f"{COMMAND} verify {store} >&-", shell=True, capture_output=True, text=True, check=False)
+    assert (closed.returncode, closed.stderr.splitlines()[0]) == (3, "ng-capture: standard output is closed")
+    silent = subprocess.run(f"{COMMAND} verify {store} 2>&-", shell=True, capture_output=True, text=True, check=False)
+    assert silent.returncode == 1 and len(silent.stdout.splitlines()) == 1
+
+
+def test_no_variable_of_the_environment_turns_a_gate_into_a_version(store: Path) -> None:
+    assert run("verify", store, NG_CAPTURE_VERSION="1").code == 1
+
+
+def test_the_good_lines_before_the_cut_of_a_gzip_are_read(tmp_path: Path) -> None:
+    members = [gzip.compress(line + b"\n") for line in healthy("0-0").lines()]
+    (tmp_path / "0-0.tokens.jsonl.gz").write_bytes(members[0] + members[1][:-12])
+    (report,) = run("verify", tmp_path, "-f", "jsonl").rows
+    assert report["calls_read"] == 1
+    assert [(f["reason"], f["line"]) for f in report["findings"]] == [("file_truncated", 2)]
+
+
+def test_an_id_that_is_a_path_leads_nowhere(store: Path) -> None:
+    healthy("0-0").write(store.parent / "other")
+    assert run("verify", store, "--include", "../other/0-0").err == "no rollout found\n"
