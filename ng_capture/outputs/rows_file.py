@@ -43,10 +43,7 @@ class RowsFile:
         self._compression = next((c for c in Compression if c and path.endswith(c)), Compression.NONE)
         self._places: dict[str, tuple[int, int, int]] = {}
         self._held: dict[str, bytes] = {}
-        self.faults: list[RowFault] = []
-        for row in self.rows():
-            if row.fault is not None:
-                self.faults.append(row.fault)
+        self.faults = [row.fault for row in self.rows() if row.fault is not None]
 
     def __contains__(self, rollout_id: object) -> bool:
         return rollout_id in self._places

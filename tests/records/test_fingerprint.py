@@ -2,9 +2,7 @@
 
 import contextlib
 import hashlib
-import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +20,7 @@ from ng_capture.records.fingerprint import (
     request_items,
     trailing_run,
 )
+from tests.support.corpus import readable_lines
 
 USER = {"role": "user", "content": "q"}
 REASONING = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
@@ -336,16 +335,6 @@ class Exchange(NamedTuple):
     record: dict[str, Any]
 
 
-def readable_objects(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_bytes().splitlines():
-        try:
-            value = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(value, dict):
-            yield value
-
-
 @pytest.fixture(scope="module")
 def exchanges() -> list[Exchange]:
     """Every captured request of the corpus that has a stamped token record of the same call."""
@@ -356,8 +345,8 @@ def exchanges() -> list[Exchange]:
     found = []
     for path in sorted(captures.glob("*.capture.jsonl")):
         tokens = path.with_name(path.name.replace(".capture.jsonl", ".tokens.jsonl"))
-        records = {entry.get("model_call_id"): entry for entry in readable_objects(tokens)} if tokens.exists() else {}
-        for exchange in readable_objects(path):
+        records = {entry.get("model_call_id"): entry for entry in readable_lines(tokens)} if tokens.exists() else {}
+        for exchange in readable_lines(path):
             call, request = exchange.get("model_call_id"), exchange.get("request")
             record = records.get(call, {})
             if record.get("fingerprint_version") == FINGERPRINT_VERSION and isinstance(request, dict):
