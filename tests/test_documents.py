@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ng_capture.outputs.shapes.health import DESCRIPTIONS
 from ng_capture.verdicts.deviations import DEVIATIONS
+from ng_capture.verdicts.health.metrics import METRICS
 from ng_capture.verdicts.reasons import REASONS
 from tests.support.command import run
 from tests.support.fixtures import ROOT, contents
@@ -30,6 +32,11 @@ def test_the_readme_lists_every_reason() -> None:
 def test_the_readme_lists_every_deviation() -> None:
     rows = [f"| `{name}` | {why} |" for name, why in DEVIATIONS.items()]
     assert between("deviations") == ["| deviation | why |", "|---|---|", *rows]
+
+
+def test_the_readme_lists_every_metric() -> None:
+    rows = [f"| `{name}` | {DESCRIPTIONS[name]} |" for name in METRICS]
+    assert between("metrics") == ["| metric | what it is |", "|---|---|", *rows]
 
 
 def test_the_readme_lists_every_command() -> None:

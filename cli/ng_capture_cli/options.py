@@ -64,10 +64,8 @@ def check_output(listing: Listing, output: str, others: dict[str, str | Path | N
         raise UsageError(f"{output}: the output would replace a capture that is read")
 
 
-def find_rollouts(
-    paths: list[str] | None, files_from: Path | None, include: list[str] | None, exclude: list[str] | None
-) -> Listing:
-    """The rollouts that a command line names; raises UsageError where it names no path, or one that is not there."""
+def named_paths(paths: list[str] | None, files_from: Path | None) -> list[str]:
+    """The paths of a command line; raises UsageError where it names none."""
     named = list(paths or [])
     if files_from is not None:
         try:
@@ -76,4 +74,16 @@ def find_rollouts(
             raise UsageError(f"{files_from}: cannot be read as a list of paths: {error}") from error
     if not named:
         raise UsageError("no path given", hint="ng-capture verify <capture directory>")
-    return list_rollouts(named, Selection(tuple(include or ()), tuple(exclude or ())))
+    return named
+
+
+def selection(include: list[str] | None, exclude: list[str] | None) -> Selection:
+    """Which rollout ids a command line asks for."""
+    return Selection(tuple(include or ()), tuple(exclude or ()))
+
+
+def find_rollouts(
+    paths: list[str] | None, files_from: Path | None, include: list[str] | None, exclude: list[str] | None
+) -> Listing:
+    """The rollouts that a command line names; raises UsageError where it names no path, or one that is not there."""
+    return list_rollouts(named_paths(paths, files_from), selection(include, exclude))

@@ -224,8 +224,8 @@ def _raw_faults(call: Call, raw_calls: Iterable[RawCall], file: str) -> Iterable
     for raw in raw_calls:
         if raw.stream_truncated:
             defect = Defect(reason="stream_truncated")
-        elif raw.generated is not None and raw.generated != call.generated:
-            defect = Defect(reason="token_count_mismatch", usage=raw.generated, ids=call.generated)
+        elif raw.usage.tokens_out is not None and raw.usage.tokens_out != call.generated:
+            defect = Defect(reason="token_count_mismatch", usage=raw.usage.tokens_out, ids=call.generated)
         else:
             continue
         if defect not in seen:

@@ -1,13 +1,14 @@
 """Which rollouts lie in the paths of a command line; names only, never a stat (performance.md, Scale)."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
 from ng_capture.errors import SurroundingsError, UsageError
-from ng_capture.files.names import ENDINGS, CaptureName, Compression, FileKind, names_of, natural_key, parse_name
+from ng_capture.files.names import ENDINGS, CaptureName, Compression, FileKind, names_of, parse_name
+from ng_capture.natural_order import natural_key
 
 _WILDCARDS = frozenset("*?[")
 
@@ -21,6 +22,10 @@ class RolloutFiles(NamedTuple):
 
     def of_kind(self, kind: FileKind) -> list[CaptureName]:
         return [name for name in self.names if name.kind is kind]
+
+    def only(self, kinds: Container[FileKind]) -> "RolloutFiles":
+        """Those of the files that are of these kinds."""
+        return self._replace(names=tuple(name for name in self.names if name.kind in kinds))
 
     def including(self, kind: FileKind) -> "RolloutFiles":
         """The same files and one more of this kind, uncompressed, that was made since."""

@@ -6,7 +6,6 @@ from itertools import product
 from typing import NamedTuple
 
 ROLLOUT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_DIGITS = re.compile(r"([0-9]+)")
 
 
 class FileKind(StrEnum):
@@ -78,11 +77,3 @@ def shown(name: str) -> str:
 def is_rollout_id(text: str) -> bool:
     """True if the text may become a file name (capture-files.md 1.8, the correlation rule)."""
     return ROLLOUT_ID.fullmatch(text) is not None
-
-
-def natural_key(rollout_id: str) -> tuple[list[str | tuple[int, str]], str]:
-    """Sort key under which `2-0` comes before `10-0`; equal numbers fall back to the text."""
-    parts: list[str | tuple[int, str]] = list(_DIGITS.split(rollout_id))
-    # by length first: numbers of any size
-    parts[1::2] = [(len(digits), digits) for digits in (str(part).lstrip("0") for part in parts[1::2])]
-    return parts, rollout_id

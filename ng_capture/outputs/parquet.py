@@ -86,6 +86,19 @@ def write_parquet(file: AtomicFile, rows: Iterable[TableRow]) -> None:
             writer.write_table(group.take())
 
 
+class TableWriter:
+    """Writes any table piece by piece as Parquet; raises SurroundingsError where the file cannot be written."""
+
+    def __init__(self, file: AtomicFile, schema: pa.Schema) -> None:
+        self._writer = pq.ParquetWriter(_Stream(file), schema, compression="zstd")
+
+    def write(self, piece: pa.Table) -> None:
+        self._writer.write_table(piece)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
 class _Group:
     """The rows of one row group as columns."""
 

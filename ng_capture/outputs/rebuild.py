@@ -65,7 +65,7 @@ def rebuild_rollout(task: RebuildTask) -> Rebuilt:
     return Rebuilt(
         lines=lines,
         table=table,
-        receipt=receipt_rollout(judgement, directory, sealing.sealed),
+        receipt=receipt_rollout(judgement, decoded(job.row), directory, sealing.sealed),
         calls=len(judgement.analysis.calls),
         notice=sealing.notice,
         failure=sealing.failure,

@@ -3,12 +3,22 @@
 import msgspec
 
 from ng_capture import __version__
+from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.records.snapshot import InputFile
 from ng_capture.store.seal import Sealed
+from ng_capture.verdicts.accounting import Accounting
 from ng_capture.verdicts.findings import Finding
+from ng_capture.verdicts.health.measures import Measures
+from ng_capture.verdicts.health.rollout import measures_of
 from ng_capture.verdicts.judge import Judgement, Verdict
+from ng_capture.verdicts.metrics import Metrics
 
 RECEIPT_SCHEMA = "ng-capture.receipt/1"
+
+
+def receipt_place(output: str) -> str:
+    """Where the receipt of an output stands, if no other place was named."""
+    return f"{output}.receipt.json"
 
 
 class ReceiptOptions(msgspec.Struct, frozen=True):
@@ -35,7 +45,8 @@ class ReceiptRollout(msgspec.Struct, frozen=True, kw_only=True):
     """One rollout of a receipt.
 
     `rows` are its places in the output. `covered` only where those rows are trainable: gc deletes nothing else.
-    `snapshot_id` and `version` are set where the rollout was sealed.
+    `snapshot_id` and `version` are set where the rollout was sealed. `metrics`, `accounting` and `measures` are
+    those of the report: the health of the output is that of its inputs.
     """
 
     rollout_id: str
@@ -48,9 +59,14 @@ class ReceiptRollout(msgspec.Struct, frozen=True, kw_only=True):
     covered: bool
     snapshot_id: str | None
     version: int | None
+    metrics: Metrics
+    accounting: Accounting
+    measures: Measures
 
 
-def receipt_rollout(judgement: Judgement, directory: str | None, sealed: Sealed | None) -> ReceiptRollout:
+def receipt_rollout(
+    judgement: Judgement, row: RolloutRow | None, directory: str | None, sealed: Sealed | None
+) -> ReceiptRollout:
     """The entry of a judged rollout whose rows are not written yet."""
     return ReceiptRollout(
         rollout_id=judgement.rollout_id,
@@ -63,6 +79,9 @@ def receipt_rollout(judgement: Judgement, directory: str | None, sealed: Sealed 
         covered=judgement.verdict == "trainable",
         snapshot_id=sealed.snapshot_id if sealed is not None else None,
         version=sealed.version if sealed is not None else None,
+        metrics=judgement.metrics,
+        accounting=judgement.accounting,
+        measures=measures_of(judgement, row),
     )
 
 

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ng_capture.chains.analysis import Chain
+from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.verdicts.accounting import Accounting
 from ng_capture.verdicts.findings import Finding
+from ng_capture.verdicts.health.measures import Measures
+from ng_capture.verdicts.health.rollout import measures_of
 from ng_capture.verdicts.judge import (
     Judgement,
     Verdict,
@@ -57,10 +60,11 @@ class RolloutReport(msgspec.Struct, frozen=True, kw_only=True):
     calls_read: int
     repeated_lines: int
     accounting: Accounting
+    measures: Measures
 
 
-def report_on(judgement: Judgement) -> RolloutReport:
-    """The report of a judgement."""
+def report_on(judgement: Judgement, row: RolloutRow | None) -> RolloutReport:
+    """The report of a judgement and the finished row, where there is one."""
     analysis = judgement.analysis
     shown = {call for row in judgement.rows for call in row.calls}
     delivered = [call for call in analysis.forest.order if call in shown]
@@ -90,6 +94,7 @@ def report_on(judgement: Judgement) -> RolloutReport:
         calls_read=len(analysis.calls),
         repeated_lines=sum(len(call.repeats) for call in analysis.calls.values()),
         accounting=judgement.accounting,
+        measures=measures_of(judgement, row),
     )
 
 

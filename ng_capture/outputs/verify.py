@@ -6,7 +6,7 @@ import msgspec
 
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import Listing, RolloutFiles
-from ng_capture.files.names import natural_key
+from ng_capture.natural_order import natural_key
 from ng_capture.outputs.report import RolloutReport, report_on
 from ng_capture.outputs.rows_file import RowsFile, decoded
 from ng_capture.outputs.work import in_order
@@ -25,12 +25,16 @@ class Unread(msgspec.Struct, frozen=True):
 
 
 class VerifyTask(msgspec.Struct, frozen=True, eq=False):
-    """One rollout to judge: its files (None where it has only a row), its row, how to judge."""
+    """One rollout to judge: its files (None where it has only a row), its row, how to judge.
+
+    `live`: beside its writer, so that a last line which is not whole is not there yet.
+    """
 
     rollout_id: str
     files: RolloutFiles | None
     row: bytes | None
     judging: Judging
+    live: bool = False
 
 
 def verify(
@@ -43,7 +47,7 @@ def verify(
 def verify_rollout(task: VerifyTask) -> RolloutReport | Unread:
     """The report on one rollout; one that cannot be read never stops the rest."""
     try:
-        return report_on(judge_task(task))
+        return report_on(judge_task(task), decoded(task.row))
     except SurroundingsError as error:
         return Unread(task.rollout_id, error.message)
 
@@ -52,7 +56,7 @@ def judge_task(task: VerifyTask, *, hashed: bool = False) -> Judgement:
     """Read and judge one rollout; raises SurroundingsError."""
     snapshot = Snapshot(rollout_id=task.rollout_id)
     if task.files is not None:
-        snapshot = read_snapshot(task.files, hashed=hashed)
+        snapshot = read_snapshot(task.files, hashed=hashed, live=task.live)
     row = decoded(task.row)
     return judge(snapshot, row.evidence if row is not None else NO_EVIDENCE, task.judging)
 

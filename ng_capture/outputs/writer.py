@@ -15,7 +15,7 @@ from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import AtomicFile, discard
 from ng_capture.outputs.rebuild import Rebuilt
 from ng_capture.outputs.rebuilding import Rebuild
-from ng_capture.outputs.receipt import ReceiptOptions, ReceiptOutput, receipt_head, receipt_tail
+from ng_capture.outputs.receipt import ReceiptOptions, ReceiptOutput, receipt_head, receipt_place, receipt_tail
 from ng_capture.outputs.rows_file import RowsFile
 from ng_capture.outputs.training_rows import TableRow
 from ng_capture.records.snapshot import InputFile
@@ -35,7 +35,7 @@ class RebuildWriter:
         self._rows_file = rows
         self._name = shown(Path(output).name)
         self._file = None if output == "-" else AtomicFile(Path(output))
-        place = receipt if receipt is not None else None if output == "-" else f"{output}.receipt.json"
+        place = receipt if receipt is not None else None if output == "-" else receipt_place(output)
         self._receipt = AtomicFile(Path(place)) if place is not None else None
         self._entries = 0
         self._stack = contextlib.ExitStack()

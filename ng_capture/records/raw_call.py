@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ng_capture.records.json_text import decode_json, printable
+from ng_capture.records.json_text import decode_json, printable, told
+from ng_capture.records.usage import UNKNOWN_USAGE, Usage, count, decode_usage
 
 LENGTH_STOPS = frozenset({"length", "max_tokens", "max_output_tokens"})
 _STREAM_ENDS = {
@@ -15,14 +16,27 @@ _STREAM_ENDS = {
 _TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids")
 _TOLD_IN_STREAMS = frozenset({"model", "usage", "stop_reason", "incomplete_details"})
 _DONE: Mapping[str, object] = {}
+_CATEGORIES = {408: "timeout", 504: "timeout", 429: "rate_limit", 401: "auth", 403: "auth", 404: "not_found"}
+SAMPLING_PARAMETERS = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "repetition_penalty",
+    "seed",
+)
+"""What a request can say about how to sample."""
 
 
 class RawCall(msgspec.Struct, frozen=True):
     """One request and response: was it answered, how did it end, how many tokens did the server count.
 
     `answered`: the server gave an answer (no error status, no error category). `lost`: it answered with success, and
-    what it sent cannot be read whole: a stream without its end (`stream_truncated`), or no JSON. `generated` is the
-    server's usage count, null where unknown.
+    what it sent cannot be read whole: a stream without its end (`stream_truncated`), or no JSON. Latencies in
+    milliseconds. `sampling` holds the sampling parameters of the request, `tools` whether it offered any; both are null
+    where the request is not known.
     """
 
     call_id: str
@@ -34,9 +48,21 @@ class RawCall(msgspec.Struct, frozen=True):
     status_code: int | None = None
     error_category: str | None = None
     model: str | None = None
-    generated: int | None = None
+    usage: Usage = UNKNOWN_USAGE
     finish_reason: str | None = None
     has_token_ids: bool = False
+    latency_ms: float | None = None
+    latency_ttft_ms: float | None = None
+    sampling: Mapping[str, str] | None = None
+    tools: bool | None = None
+
+    @property
+    def category(self) -> str | None:
+        """Why there was no good answer, as the capture says or else as the status means (7.1)."""
+        if self.error_category is not None or self.status_code is None or self.status_code < 400:
+            return self.error_category
+        other = "client_error" if self.status_code < 500 else "upstream_error"
+        return _CATEGORIES.get(self.status_code, other)
 
 
 def decode_raw_call(data: bytes, line: int, byte: int) -> RawCall | None:
@@ -49,7 +75,8 @@ def decode_raw_call(data: bytes, line: int, byte: int) -> RawCall | None:
         return None
     events = _events(value.get("response_raw"))
     response = _object(value.get("response")) or _assembled(events)
-    status = _count(value.get("status_code"))
+    request = value.get("request")
+    status = count(value.get("status_code"))
     category = _text(value.get("error_category"))
     truncated = category == "stream_truncated" or _lacks_end(events, value.get("dialect"))
     refused = status is not None and status >= 400
@@ -62,10 +89,14 @@ def decode_raw_call(data: bytes, line: int, byte: int) -> RawCall | None:
         stream_truncated=truncated,
         status_code=status,
         error_category=category,
-        model=_text(response.get("model")) or _text(_object(value.get("request")).get("model")),
-        generated=_generated(_object(response.get("usage"))),
+        model=_text(response.get("model")) or _text(_object(request).get("model")),
+        usage=decode_usage(_object(response.get("usage"))),
         finish_reason=_finish_reason(response),
         has_token_ids=any(all(field in item for field in _TOKEN_FIELDS) for item in _carriers(response)),
+        latency_ms=_milliseconds(value.get("latency_ms")),
+        latency_ttft_ms=_milliseconds(value.get("latency_ttft_ms")),
+        sampling=_sampling(request) if isinstance(request, dict) else None,
+        tools=bool(request.get("tools")) if isinstance(request, dict) else None,
     )
 
 
@@ -101,9 +132,13 @@ def _assembled(events: list[Mapping[str, object]]) -> Mapping[str, object]:
     return response
 
 
-def _generated(usage: Mapping[str, object]) -> int | None:
-    output = _count(usage.get("output_tokens"))
-    return _count(usage.get("completion_tokens")) if output is None else output
+def _sampling(request: Mapping[str, object]) -> Mapping[str, str]:
+    """The parameters that are set; 1 and 1.0 are one value."""
+    return {name: _number_text(value) for name in SAMPLING_PARAMETERS if (value := request.get(name)) is not None}
+
+
+def _number_text(value: object) -> str:
+    return str(told(int(value) if isinstance(value, float) and value.is_integer() else value))
 
 
 def _finish_reason(response: Mapping[str, object]) -> str | None:
@@ -143,5 +178,6 @@ def _text(value: object) -> str | None:
     return printable(value) if isinstance(value, str) and value else None
 
 
-def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < 2**63 else None
+def _milliseconds(value: object) -> float | None:
+    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**63
+    return float(value) if known else None  # type: ignore[arg-type]

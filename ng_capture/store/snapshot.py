@@ -16,19 +16,21 @@ from ng_capture.records.token_entry import TokenEntry, Unreadable, decode_entry
 _SIDECARS = (FileKind.STATE, FileKind.INTENTS, FileKind.INCOMPLETE)
 
 
-def read_snapshot(files: RolloutFiles, *, hashed: bool = False) -> Snapshot:
+def read_snapshot(files: RolloutFiles, *, hashed: bool = False, live: bool = False) -> Snapshot:
     """Everything that lies on disk for a rollout; takes no lock and writes nothing.
 
     State and intents are read first and the records last: beside a live writer nothing is then missed that was there
-    (design.md, Command line). `hashed` keeps the digest of every file. Raises SurroundingsError for an unreadable file.
+    (design.md, Command line). `hashed` keeps the digest of every file; `live` leaves a last line without its line break
+    to the next reading. Raises SurroundingsError for an unreadable file.
     """
-    return _Reader(files, hashed).read()
+    return _Reader(files, hashed, live).read()
 
 
 class _Reader:
-    def __init__(self, files: RolloutFiles, hashed: bool) -> None:
+    def __init__(self, files: RolloutFiles, hashed: bool, live: bool) -> None:
         self._rollout = files
         self._hashed = hashed
+        self._live = live
         self._defects: list[Defect] = []
         self._files: list[InputFile] = []
         self._text_size = 0
@@ -109,6 +111,8 @@ class _Reader:
     def _lines_of(self, name: str, file: CaptureFile, take: Callable[[str, Line], None]) -> int:
         size, nothing_read = 0, True
         for line in file.lines():
+            if self._live and not line.terminated:
+                break
             size = line.offset + len(line.data)
             self._line_ends.add(size)
             if line.number == 1 and line.data.startswith(BOM):

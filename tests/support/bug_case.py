@@ -93,6 +93,15 @@ def _rebuild(args: dict[str, Any]) -> list[str]:
     return _all_read(args, line)
 
 
+def _health(args: dict[str, Any]) -> list[str]:
+    line = _judging(args)
+    line += ["--expect", args.pop("expect")] if "expect" in args else []
+    line += ["--raw-only"] if args.pop("raw_only", False) else []
+    for metric, limit in args.pop("limits", {}).items():
+        line += ["--max", f"{metric}={limit}"]
+    return _all_read(args, line)
+
+
 def _all_read(args: dict[str, Any], line: list[str]) -> list[str]:
     assert not args, f"no option is known for {sorted(args)}"
     return line
@@ -106,4 +115,8 @@ _VALUES = {
 }
 _FLAGS = {"infer_links": "--infer-links"}
 _JUDGING = frozenset({"store", *_VALUES, *_FLAGS})
-_COMMANDS: dict[str, Callable[[dict[str, Any]], list[str]]] = {"verify": _verify, "rebuild": _rebuild}
+_COMMANDS: dict[str, Callable[[dict[str, Any]], list[str]]] = {
+    "verify": _verify,
+    "rebuild": _rebuild,
+    "health": _health,
+}

@@ -46,6 +46,15 @@ class Observed:
         return {report["rollout_id"]: report for report in lines}
 
     @cached_property
+    def health(self) -> dict[str, Any]:
+        """The same run of `health` as a document; anything but strict JSON fails."""
+        ran = self.workplace.run(self.invocation, "-f", "json")
+        if ran.exit_code != self.ran.exit_code:
+            raise AssertionError(f"exit code {ran.exit_code} with -f json, {self.ran.exit_code} without")
+        document: dict[str, Any] = json.loads(ran.stdout, parse_constant=_refuse)
+        return document
+
+    @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """The training rows of this run; for a command that makes none, those of a rebuild with the same options."""
         path = self.workplace.root / (self.invocation.output or "")
@@ -74,6 +83,10 @@ class Observed:
             other.run(self.invocation)
             whole = other.root / path
             return whole.read_bytes() if whole.is_file() else None
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")
 
 
 def problems_of(workplace: Workplace, invocation: Invocation, expected: Mapping[str, Any]) -> Problems:
@@ -213,6 +226,24 @@ def _floats(observed: Observed, expected: str) -> Problems:
         yield f"floats: {expected!r} is not understood"
 
 
+def _metrics(observed: Observed, expected: Mapping[str, Any]) -> Problems:
+    told = observed.health["metrics"]
+    for name, value in expected.items():
+        if told.get(name, "absent") != value:
+            yield f"{name} {told.get(name)!r}, expected {value!r}"
+
+
+def _failed_checks(observed: Observed, expected: list[str]) -> Problems:
+    if observed.health["failed_checks"] != expected:
+        yield f"failed checks {observed.health['failed_checks']}, expected {expected}"
+
+
+def _output(observed: Observed, expected: str) -> Problems:
+    """`health` reads the document so already."""
+    if expected != "strict JSON, no NaN or Infinity":
+        yield f"output: {expected!r} is not understood"
+
+
 _CHECKS: dict[str, Callable[[Observed, Any], Problems]] = {
     "exit_code": _exit_code,
     "rollouts": _rollouts,
@@ -224,4 +255,7 @@ _CHECKS: dict[str, Callable[[Observed, Any], Problems]] = {
     "limits": _limits,
     "any_of": _any_of,
     "floats": _floats,
+    "metrics": _metrics,
+    "failed_checks": _failed_checks,
+    "output": _output,
 }

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ng_capture.outputs.shapes.captured import FinishedRow, RawCallLine, StoreStateFile, TokenLine
+from ng_capture.outputs.shapes.health import HealthFile
 from ng_capture.outputs.shapes.written import RebuiltRow, ReceiptFile, RolloutVerdict, RowOfChain, VerifyDocument
 
 SHAPES: dict[str, type[BaseModel]] = {
@@ -18,6 +19,7 @@ SHAPES: dict[str, type[BaseModel]] = {
     "finished-row": FinishedRow,
     "verdict": RolloutVerdict,
     "verify-document": VerifyDocument,
+    "health-document": HealthFile,
     "rebuilt-row": RebuiltRow,
     "training-row": RowOfChain,
     "receipt": ReceiptFile,

@@ -7,11 +7,13 @@ from pydantic import BaseModel, ConfigDict, Field
 Verdict = Literal["trainable", "masked"]
 
 
-class _Written(BaseModel):
+class Written(BaseModel):
+    """Something that is written whole: no other keys."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class FindingShape(_Written):
+class FindingShape(Written):
     """One fault: a name of the registry, its place, its numbers. What does not apply is left out."""
 
     reason: str
@@ -36,7 +38,7 @@ class FindingShape(_Written):
     detail: str | None = None
 
 
-class TerminalShape(_Written):
+class TerminalShape(Written):
     """Who was scored, with NeMo Gym's strings."""
 
     method: Literal["explicit", "declared", "response_id", "content_cumulative", "content_output", "item_ids", "none"]
@@ -45,7 +47,7 @@ class TerminalShape(_Written):
     chain: Literal["", "delivered", "broken", "not_captured", "error"]
 
 
-class MetricsShape(_Written):
+class MetricsShape(Written):
     """NeMo Gym's metrics; a rollout without a chain has only the first two."""
 
     n_calls: int
@@ -64,14 +66,14 @@ class MetricsShape(_Written):
     error: str | None = Field(None, description="Why there is no rebuilt response (rebuilt rows only).")
 
 
-class ChainShape(_Written):
+class ChainShape(Written):
     """Calls that extend one another token for token."""
 
     chain_id: str
     calls: list[str]
 
 
-class AccountingShape(_Written):
+class AccountingShape(Written):
     """Generated tokens: trained + context + lost = captured."""
 
     captured: int
@@ -80,7 +82,65 @@ class AccountingShape(_Written):
     lost: dict[str, int]
 
 
-class RolloutVerdict(_Written):
+class PlaceShape(Written):
+    """Where a rollout stands in its run; the first attempt is 0."""
+
+    task: str | None
+    group: str | None
+    attempt: int
+
+
+class UsageShape(Written):
+    """Sums of what the server reports, null where nothing does."""
+
+    tokens_in: int | None
+    tokens_out: int | None
+    tokens_reasoning: int | None
+    tokens_total: int | None
+    cached_tokens: int | None
+    cache_creation_tokens: int | None
+
+
+class SamplingShape(Written):
+    """How many requests to a model asked for a value of a sampling parameter; null where they left it open."""
+
+    model: str
+    parameter: str
+    value: str | None
+    calls: int
+
+
+class RawMeasuresShape(Written):
+    """The raw calls of a rollout, each call id counted once; latencies in milliseconds."""
+
+    calls: int
+    repeated_lines: int
+    damaged_lines: int
+    length_stopped_calls: int
+    usage: UsageShape
+    calls_with_partial_usage: int
+    latencies: list[float]
+    ttfts: list[float]
+    error_categories: dict[str, int]
+    sampling: list[SamplingShape]
+
+
+class MeasuresShape(Written):
+    """What health counts of a rollout beside its verdict."""
+
+    place: PlaceShape
+    calls: int = Field(description="Distinct calls with a token record or a raw call.")
+    models: dict[str, int]
+    prompt_lengths: list[int]
+    generation_lengths: list[int]
+    zero_logprob_calls: int
+    repeated_lines: int
+    tools: bool | None = Field(description="Some request, or the finished row, offered tools; null where not known.")
+    unfinished: bool = Field(description="A call was announced or its line begun, and nothing says that it ended.")
+    raw: RawMeasuresShape | None
+
+
+class RolloutVerdict(Written):
     """One line of `verify -f jsonl`."""
 
     rollout_id: str
@@ -107,9 +167,10 @@ class RolloutVerdict(_Written):
     calls_read: int
     repeated_lines: int
     accounting: AccountingShape
+    measures: MeasuresShape
 
 
-class SummaryShape(_Written):
+class SummaryShape(Written):
     """Counts over rollouts; a retired one is neither trainable nor masked."""
 
     rollouts: int
@@ -120,7 +181,7 @@ class SummaryShape(_Written):
     reasons: dict[str, int]
 
 
-class VerifyDocument(_Written):
+class VerifyDocument(Written):
     """`verify -f json`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -140,7 +201,7 @@ class RebuiltRow(BaseModel):
     mask_sample: bool = False
 
 
-class SpanShape(_Written):
+class SpanShape(Written):
     """Tokens start..end of a row, and the call that they come from."""
 
     call_id: str
@@ -152,14 +213,14 @@ class SpanShape(_Written):
     model: str
 
 
-class SourceShape(_Written):
+class SourceShape(Written):
     """A file that a row was made of."""
 
     name: str
     sha256: str | None
 
 
-class RowOfChain(_Written):
+class RowOfChain(Written):
     """One row of `rebuild --to rows`: tokens, loss_mask and logprobs of equal length, unshifted."""
 
     rollout_id: str
@@ -186,7 +247,7 @@ class RowOfChain(_Written):
     routed_experts: list[list[list[int]] | None] | None
 
 
-class InputFileShape(_Written):
+class InputFileShape(Written):
     """A file as it was read."""
 
     name: str
@@ -194,7 +255,7 @@ class InputFileShape(_Written):
     sha256: str | None
 
 
-class ReceiptOptionsShape(_Written):
+class ReceiptOptionsShape(Written):
     """The options that decide what is in the output."""
 
     to: Literal["rollouts", "rows"]
@@ -205,7 +266,7 @@ class ReceiptOptionsShape(_Written):
     rollouts: InputFileShape | None
 
 
-class ReceiptRolloutShape(_Written):
+class ReceiptRolloutShape(Written):
     """One rollout of a receipt; gc may delete only what is covered."""
 
     rollout_id: str
@@ -218,9 +279,12 @@ class ReceiptRolloutShape(_Written):
     covered: bool
     snapshot_id: str | None
     version: int | None
+    metrics: MetricsShape
+    accounting: AccountingShape
+    measures: MeasuresShape
 
 
-class ReceiptOutputShape(_Written):
+class ReceiptOutputShape(Written):
     """The output file as it was written."""
 
     name: str
@@ -229,7 +293,7 @@ class ReceiptOutputShape(_Written):
     sha256: str
 
 
-class ReceiptFile(_Written):
+class ReceiptFile(Written):
     """`OUT.receipt.json`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)

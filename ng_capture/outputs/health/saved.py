@@ -1,0 +1,211 @@
+"""The health of what was judged before: saved verdicts, and rebuilt rollouts with or without their receipt."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ng_capture.errors import SurroundingsError, UsageError
+from ng_capture.files.listing import Selection
+from ng_capture.files.names import Compression, parse_name
+from ng_capture.files.reading import CaptureFile, Line
+from ng_capture.outputs.health.gym_rows import METRICS_KEY, health_of_row
+from ng_capture.outputs.receipt import RECEIPT_SCHEMA, receipt_place
+from ng_capture.outputs.report import REPORT_SCHEMA
+from ng_capture.records.json_text import BOM, decode_json
+from ng_capture.records.rollout_row import BadRow, decode_row
+from ng_capture.verdicts.health.rollout import RolloutHealth
+
+STANDARD_INPUT = "-"
+_DOCUMENTS = tuple(b'{"schema":"%b"' % schema.encode() for schema in (REPORT_SCHEMA, RECEIPT_SCHEMA))
+_END_OF_ENTRIES = b"]"
+
+
+class SavedFault(msgspec.Struct, frozen=True):
+    """A line that tells of no rollout."""
+
+    path: str
+    line: int
+    message: str
+
+
+class _Text(NamedTuple):
+    number: int
+    data: bytes
+
+
+class _Output(msgspec.Struct, frozen=True):
+    size: int
+    sha256: str
+
+
+class _Tail(msgspec.Struct, frozen=True):
+    output: _Output
+
+
+class SavedFile:
+    """One file of verdicts (`verify -f jsonl` or `json`), a receipt, or rebuilt rollouts; `-` is standard input.
+
+    An output with its receipt beside it, whose digest it has, is told by the receipt, which knows all that `verify`
+    knew. Without one the rows of rebuilt rollouts tell what NeMo Gym writes into them, and the rest is unknown.
+    `rollouts` raises UsageError for a file that holds none of these; `faults` are there once it is through.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.faults: list[SavedFault] = []
+        self.only_rows = False
+        self._told: set[str] = set()
+
+    def rollouts(self) -> Iterator[RolloutHealth]:
+        """Every rollout of the file, each once, in the order of the file."""
+        receipt = receipt_place(self.path)
+        if self.path != STANDARD_INPUT and self._has(receipt):
+            yield from _entries(receipt, _lines(receipt))
+            return
+        lines = self._lines()
+        first = next(lines, None)
+        if first is None:
+            return
+        if first.data.startswith(_DOCUMENTS):
+            yield from _entries(self.path, _again(first, lines))
+        else:
+            for rollout in self._read(_again(first, lines)):
+                if rollout.rollout_id not in self._told:
+                    self._told.add(rollout.rollout_id)
+                    yield rollout
+
+    def _has(self, receipt: str) -> bool:
+        """True if that receipt describes the file as it is."""
+        if not Path(receipt).is_file():
+            return False
+        last = b""
+        for line in _lines(receipt):
+            last = line.data
+        try:
+            output = msgspec.json.decode(b"{" + last.removeprefix(_END_OF_ENTRIES + b","), type=_Tail).output
+        except msgspec.DecodeError:
+            return False
+        with CaptureFile(self.path, hashed=True) as file:
+            return file.size == output.size and file.sha256 == output.sha256
+
+    def _lines(self) -> Iterator[_Text]:
+        if self.path == STANDARD_INPUT:
+            if sys.stdin is None:
+                raise SurroundingsError("standard input is closed")
+            yield from _texts(Line(number, 0, data) for number, data in enumerate(sys.stdin.buffer, 1))
+            return
+        compression = next((each for each in Compression if each and self.path.endswith(each)), Compression.NONE)
+        with CaptureFile(self.path, compression) as file:
+            yield from _texts(file.lines())
+            if file.fault is not None:
+                message = "the compressed file is cut or damaged"
+                self.faults.append(SavedFault(self.path, file.fault.number, message))
+
+    def _read(self, lines: Iterable[_Text]) -> Iterator[RolloutHealth]:
+        read: Callable[[_Text], RolloutHealth | None] | None = None
+        rebuilt = False
+        for line in lines:
+            try:
+                value, _ = decode_json(line.data)
+            except ValueError:
+                self._fault(line, "no JSON object")
+                continue
+            read = read or self._reader(value)
+            rollout = read(line)
+            if rollout is not None:
+                rebuilt = rebuilt or rollout.metrics is not None or rollout.verdict == "trainable"
+                yield rollout
+        if read is None:
+            raise UsageError(f"{self.path}: no JSON lines", hint="ng-capture health <capture directory>")
+        if self.only_rows and not rebuilt:
+            message = f"{self.path}: no row has {METRICS_KEY}: these rollouts were never rebuilt"
+            raise UsageError(message, hint=f"ng-capture health <capture directory> --rollouts {self.path}")
+
+    def _reader(self, value: object) -> Callable[[_Text], RolloutHealth | None]:
+        """How to read this file, by its first object."""
+        keys = value.keys() if isinstance(value, dict) else set()
+        if {"rollout_id", "verdict", "findings"} <= keys:
+            return self._verdict
+        if METRICS_KEY in keys or "response" in keys:
+            self.only_rows = True
+            return self._row
+        what = "training rows without their receipt" if "loss_mask" in keys else "neither verdicts nor rebuilt rollouts"
+        raise UsageError(
+            f"{self.path}: {what}", hint="ng-capture verify -f jsonl <capture directory> -o verdicts.jsonl"
+        )
+
+    def _verdict(self, line: _Text) -> RolloutHealth | None:
+        try:
+            return msgspec.json.decode(line.data, type=RolloutHealth)
+        except msgspec.DecodeError as error:
+            self._fault(line, f"no verdict: {error}")
+            return None
+
+    def _row(self, line: _Text) -> RolloutHealth | None:
+        try:
+            row = decode_row(line.data)
+        except BadRow as error:
+            self._fault(line, str(error))
+            return None
+        except ValueError:
+            self._fault(line, "no JSON object")
+            return None
+        if row.rollout_id is None:
+            self._fault(line, "no capture key")
+            return None
+        return health_of_row(row.rollout_id, row)
+
+    def _fault(self, line: _Text, message: str) -> None:
+        self.faults.append(SavedFault(self.path, line.number, message))
+
+
+def _entries(path: str, lines: Iterable[_Text]) -> Iterator[RolloutHealth]:
+    """The rollouts of a document that ng-capture wrote: one a line between its first line and its last."""
+    try:
+        for line in lines:
+            entry = line.data.removesuffix(b",")
+            if entry.startswith(_END_OF_ENTRIES):
+                return
+            if not entry.startswith(_DOCUMENTS):
+                yield msgspec.json.decode(entry, type=RolloutHealth)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{path}: not as ng-capture writes it: {error}") from error
+    raise UsageError(f"{path}: the document is cut")
+
+
+def _lines(path: str) -> Iterator[_Text]:
+    """Lines of a plain file with something in them, without their line breaks."""
+    with CaptureFile(path) as file:
+        yield from _texts(file.lines())
+
+
+def _texts(lines: Iterable[Line]) -> Iterator[_Text]:
+    for line in lines:
+        data = (line.data.removeprefix(BOM) if line.number == 1 else line.data).strip()
+        if data:
+            yield _Text(line.number, data)
+
+
+def _again(first: _Text, rest: Iterator[_Text]) -> Iterator[_Text]:
+    yield first
+    yield from rest
+
+
+def is_saved(path: str) -> bool:
+    """True for what was judged before: standard input, or a file that is no capture."""
+    return path == STANDARD_INPUT or (Path(path).is_file() and parse_name(Path(path).name) is None)
+
+
+def health_of_saved(files: Iterable[SavedFile], selection: Selection) -> Iterator[RolloutHealth]:
+    """The rollouts of some files that are selected; raises UsageError for a rollout that stands in two of them."""
+    places: dict[str, str] = {}
+    for file in files:
+        for rollout in file.rollouts():
+            place = places.setdefault(rollout.rollout_id, file.path)
+            if place != file.path:
+                raise UsageError(f"rollout {rollout.rollout_id} is in two files: {place} and {file.path}")
+            if selection.takes(rollout.rollout_id):
+                yield rollout

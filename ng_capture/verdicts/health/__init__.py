@@ -1,0 +1,1 @@
+"""What many verdicts say together: metrics, gates, and what an unexpected value usually means."""

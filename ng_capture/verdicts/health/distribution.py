@@ -1,0 +1,40 @@
+"""Percentiles over many values, exact, in memory that follows the largest value and not their number."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+
+class Percentiles(msgspec.Struct, frozen=True):
+    """Nearest-rank percentiles: each is a value that occurred."""
+
+    p50: int
+    p95: int
+    max: int
+
+
+class Distribution:
+    """Counts how often each whole number occurs: lengths in tokens, milliseconds."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+
+    def add(self, values: Iterable[int]) -> None:
+        self._counts.update(values)
+
+    def percentiles(self) -> Percentiles | None:
+        """None over nothing."""
+        if not self._counts:
+            return None
+        return Percentiles(self._rank(50), self._rank(95), max(self._counts))
+
+    def _rank(self, percent: int) -> int:
+        # the smallest value that at least this share of all values does not exceed, counted in whole numbers
+        wanted = -(-self._counts.total() * percent // 100)
+        seen = 0
+        for value in sorted(self._counts):
+            seen += self._counts[value]
+            if seen >= wanted:
+                return value
+        raise AssertionError("the counts add up to their total")

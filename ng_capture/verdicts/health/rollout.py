@@ -1,0 +1,54 @@
+"""What health takes of one rollout, from whatever source tells it."""
+
+from typing import Literal
+
+import msgspec
+
+from ng_capture.records.rollout_row import RolloutRow
+from ng_capture.verdicts.accounting import Accounting
+from ng_capture.verdicts.findings import Finding
+from ng_capture.verdicts.health.measures import Measures, measure
+from ng_capture.verdicts.judge import Judgement, Verdict
+from ng_capture.verdicts.metrics import Metrics
+
+
+class RolloutHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """One rollout of a run; what its source does not tell is None.
+
+    `verdict` is None where no tokens are wanted, `reasons` where it is masked and nothing says why. `findings` are
+    errors and warnings. `activity` of a rollout that ends in an open call: still written, or left; `watched` tells that
+    this was looked for.
+    """
+
+    rollout_id: str
+    directory: str | None = None
+    verdict: Verdict | None
+    reasons: tuple[str, ...] | None
+    findings: tuple[Finding, ...] | None = None
+    metrics: Metrics | None = None
+    accounting: Accounting | None = None
+    measures: Measures | None = None
+    activity: Literal["running", "abandoned"] | None = None
+    watched: bool = False
+
+    @property
+    def retired(self) -> bool:
+        return self.reasons == ("retired",)
+
+    @property
+    def calls(self) -> int:
+        """Distinct calls, or the records that Gym counted where nothing else is known."""
+        if self.measures is not None:
+            return self.measures.calls
+        return self.metrics.n_calls if self.metrics is not None else 0
+
+    @property
+    def captured(self) -> bool:
+        """True where something of its calls is there, or was handed off; a line that cannot be read is something."""
+        damaged = any(finding.reason != "empty_capture" for finding in self.findings or ())
+        return self.calls > 0 or self.retired or damaged
+
+
+def measures_of(judgement: Judgement, row: RolloutRow | None) -> Measures:
+    """The measures of a judged rollout and its finished row."""
+    return measure(judgement.snapshot, judgement.analysis, judgement.completeness.lost_calls, row)
