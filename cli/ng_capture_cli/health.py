@@ -1,6 +1,7 @@
 """`ng-capture health`: metrics over all rollouts, and gates for CI."""
 
 import contextlib
+import math
 import sys
 import time
 from enum import StrEnum
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from ng_capture.verdicts.health.rollout import RolloutHealth
     from ng_capture_cli.health_source import Source
 
-from ng_capture.errors import UsageError
+from ng_capture.errors import SurroundingsError, UsageError
+from ng_capture.files.names import shown
 from ng_capture.outputs.health.by import By
 from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture_cli import exits, options
 from ng_capture_cli.output import Sink, open_sink
-from ng_capture_cli.terminal import Colors, tell, tell_error
+from ng_capture_cli.terminal import Colors, safe, tell, tell_error
 
 _CLEAR = "\x1b[H\x1b[2J"
 _SHOWN = 5
@@ -87,23 +89,34 @@ MinSamples = Annotated[
     ),
 ]
 Minima = Annotated[
-    list[str] | None, typer.Option("--min", metavar="METRIC=X", help="Fail where a metric is below X, or unknown.")
+    list[str] | None,
+    typer.Option(
+        "--min", envvar="NG_CAPTURE_HEALTH_MIN", metavar="METRIC=X", help="Fail where a metric is below X, or unknown."
+    ),
 ]
 Maxima = Annotated[
-    list[str] | None, typer.Option("--max", metavar="METRIC=X", help="Fail where a metric is above X, or unknown.")
+    list[str] | None,
+    typer.Option(
+        "--max", envvar="NG_CAPTURE_HEALTH_MAX", metavar="METRIC=X", help="Fail where a metric is above X, or unknown."
+    ),
 ]
 Baseline = Annotated[
     str | None, typer.Option("--baseline", metavar="FILE", help="An earlier run: its health -f json, for --max-drop.")
 ]
 MaxDrops = Annotated[
     list[str] | None,
-    typer.Option("--max-drop", metavar="METRIC=X", help="Fail where a metric is more than X below the baseline's."),
+    typer.Option(
+        "--max-drop",
+        envvar="NG_CAPTURE_HEALTH_MAX_DROP",
+        metavar="METRIC=X",
+        help="Fail where a metric is more than X below the baseline's.",
+    ),
 ]
 Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Also write a table, one row per rollout.")]
 Parquet = Annotated[Path | None, typer.Option("--parquet", metavar="FILE", help="The same table as Parquet.")]
 Watch = Annotated[
     float | None,
-    typer.Option("--watch", metavar="SECONDS", min=0.1, help="Look again and again at a live directory."),
+    typer.Option("--watch", metavar="SECONDS", min=0.1, max=86_400, help="Look again and again at a live directory."),
 ]
 
 
@@ -151,12 +164,14 @@ def command(
         raise UsageError(
             "--baseline and --max-drop go together", hint="--baseline FILE --max-drop trained_fraction=0.02"
         )
+    if watch is not None and not math.isfinite(watch):
+        raise UsageError(f"--watch {watch}: a number of seconds is wanted")
     if watch is not None and (form is not Format.TEXT or output != "-" or csv or parquet):
         raise UsageError("--watch draws a screen and writes nothing")
-    named = options.named_paths(paths, files_from)
+    named = options.named_paths(paths, files_from, "health")
     selection = options.selection(include, exclude)
     question = Question(
-        paths=tuple(named),
+        paths=tuple(map(shown, named)),
         gates=limits(max_mask_fraction, min_samples, {Bound.MIN: minima, Bound.MAX: maxima, Bound.MAX_DROP: max_drops}),
         baseline=read_baseline(baseline) if baseline is not None else None,
         expected_ids=_expected_ids(expect, expect_rollouts, selection),
@@ -205,9 +220,14 @@ def _keep_watching(source: "Source", question: "Question", seconds: float, color
     terminal = sys.stdout is not None and sys.stdout.isatty()
     with open_sink("-") as sink:
         while True:
-            document = check_health(source.rollouts(), question, lambda _: None)
-            drawn = f"{screen(document, colors)}  {time.strftime('%H:%M:%S')}, every {seconds:g} s\n"
-            sink.write((_CLEAR if terminal else "").encode() + drawn.encode())
+            try:
+                drawn = screen(check_health(source.rollouts(), question, lambda _: None), colors)
+            except (SurroundingsError, UsageError) as error:
+                # whoever writes there may have it back in a moment
+                drawn = f"{safe(error.message)}\n"
+            sink.write(
+                f"{_CLEAR if terminal else ''}{drawn}  {time.strftime('%H:%M:%S')}, every {seconds:g} s\n".encode()
+            )
             sys.stdout.flush()
             time.sleep(seconds)
 

@@ -1,10 +1,11 @@
 """The screen of `ng-capture health`: what reaches the trainer, why the rest does not, whether the gates hold."""
 
+import shutil
 import textwrap
 from collections.abc import Iterator
 
 from ng_capture.outputs.health.document import HealthDocument, Part
-from ng_capture.outputs.health.words import facts, percent, why_masked
+from ng_capture.outputs.health.words import facts, percent, why_masked, worst_first
 from ng_capture.verdicts.health.gates import CheckResult, spelled
 from ng_capture.verdicts.health.metrics import HealthMetrics
 from ng_capture_cli.summary import counted
@@ -15,7 +16,7 @@ _WIDTH = 100
 _NOTICES = 4
 _REASONS = 10
 _PARTS = 20
-_IDS = 5
+_IDS = 12
 
 
 def screen(document: HealthDocument, colors: Colors) -> str:
@@ -36,20 +37,23 @@ def _lines(document: HealthDocument, colors: Colors) -> Iterator[str]:
         yield "  worth a look"
         for notice in document.notices[:_NOTICES]:
             value = "" if notice.value is None else f" {spelled(notice.value)}"
-            yield from _wrapped(f"{notice.metric}{value}: {notice.means}", "    ")
-            yield from (colors.paint(line, DIM) for line in _wrapped(f"look at {notice.look_at}", "        "))
+            yield from _wrapped(f"{notice.metric}{value}: {notice.means}", "    ", "      ")
+            look = _wrapped(f"look at {notice.look_at}", "      ", "      ")
+            yield from (colors.paint(line, DIM) for line in look)
         if len(document.notices) > _NOTICES:
             yield f"    and {len(document.notices) - _NOTICES} more: -f markdown"
     known = list(facts(metrics))
     width = max((len(fact.name) for fact in known), default=0)
     for fact in known:
-        yield f"  {safe(fact.name):<{width}}   {safe(fact.value)}"
+        yield from _wrapped(safe(fact.value), f"  {fact.name:<{width}}   ", " " * (width + 5))
     yield from _breakdown(document)
     yield from _gates(document, colors)
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent="        ", break_long_words=False)
+def _wrapped(text: str, first: str, rest: str) -> list[str]:
+    # a terminal's own width; elsewhere a line that anyone can read
+    width = min(_WIDTH, shutil.get_terminal_size((_WIDTH, 24)).columns - 1)
+    return textwrap.wrap(text, max(40, width), initial_indent=first, subsequent_indent=rest, break_long_words=False)
 
 
 def _verdicts(metrics: HealthMetrics) -> Iterator[str]:
@@ -83,10 +87,11 @@ def _tokens(metrics: HealthMetrics) -> Iterator[str]:
     if metrics.generated_tokens_trained is not None:
         lost = metrics.lost_by_reason or {}
         why = f" ({', '.join(f'{reason} {number:,}' for reason, number in list(lost.items())[:3])})" if lost else ""
-        yield (
-            f"  {'':<16}   trained {metrics.generated_tokens_trained:,}"
+        words = (
+            f"trained {metrics.generated_tokens_trained:,}"
             f"   context {metrics.generated_tokens_context:,}   lost {metrics.generated_tokens_lost:,}{why}"
         )
+        yield from _wrapped(words, " " * 21, " " * 23)
 
 
 def _masked(document: HealthDocument) -> Iterator[str]:
@@ -94,9 +99,9 @@ def _masked(document: HealthDocument) -> Iterator[str]:
     if not reasons:
         return
     width = max(24, *(len(why.reason) for why in reasons))
-    yield f"  {'why masked':<{width}}   rollouts   for example"
+    yield f"  {'why masked':<{width}}  rollouts   for example"
     for why in reasons[:_REASONS]:
-        yield f"    {why.reason:<{width}} {why.rollouts:>9,}   {safe(why.example)}".rstrip()
+        yield f"    {why.reason:<{width}}{why.rollouts:>8,}   {safe(why.example)}".rstrip()
     if len(reasons) > _REASONS:
         yield f"    and {len(reasons) - _REASONS} more reasons"
 
@@ -104,7 +109,7 @@ def _masked(document: HealthDocument) -> Iterator[str]:
 def _breakdown(document: HealthDocument) -> Iterator[str]:
     if document.breakdown is None:
         return
-    parts = sorted(document.breakdown.parts, key=lambda part: -(part.metrics.mask_fraction or 0))
+    parts = worst_first(document.breakdown)
     names = [safe(part.key) if part.key is not None else "unknown" for part in parts[:_PARTS]]
     width = max([len(f"by {document.breakdown.by}"), *(len(name) + 2 for name in names)])
     yield f"  {f'by {document.breakdown.by}':<{width}}   rollouts  trainable  masked  mask_fraction  delivered_fraction"

@@ -8,6 +8,7 @@ from ng_capture.errors import UsageError
 from ng_capture.files.listing import Listing, Selection, list_rollouts
 from ng_capture.outputs.health.captures import Looking, Watch, health_of_captures
 from ng_capture.outputs.health.saved import SavedFile, health_of_saved, is_saved
+from ng_capture.outputs.receipt import receipt_place
 from ng_capture.outputs.rows_file import RowsFile
 from ng_capture.verdicts.judging import Judging
 from ng_capture_cli.options import check_output
@@ -42,14 +43,16 @@ class Captures:
         self._looking = looking
         self._jobs = jobs
         self._listing: Listing = list_rollouts(paths, selection)
+        self._rows_path = rows
         self._rows = RowsFile(rows) if rows is not None else None
         self._watch = Watch()
 
     def rollouts(self) -> "Iterator[RolloutHealth | Unread]":
         if not self._looking.live:
             return health_of_captures(self._listing, self._rows, self._looking, self._jobs)
-        # new rollouts appear while they are watched
+        # new rollouts and rows appear while they are watched
         self._listing = list_rollouts(self._paths, self._selection)
+        self._rows = RowsFile(self._rows_path) if self._rows_path is not None else None
         return self._watch.look(self._listing, self._rows, self._looking)
 
     def check_output(self, output: str, others: dict[str, str | Path | None]) -> None:
@@ -63,7 +66,9 @@ class Saved:
     """Files of verdicts or rebuilt rollouts."""
 
     def __init__(self, paths: list[str], selection: Selection) -> None:
-        self._files = [SavedFile(path) for path in paths]
+        # a receipt beside its output tells of the same rollouts: the output stands for both
+        receipts = {receipt_place(path) for path in paths}
+        self._files = [SavedFile(path) for path in paths if path not in receipts]
         self._selection = selection
 
     def rollouts(self) -> "Iterator[RolloutHealth | Unread]":
@@ -71,6 +76,7 @@ class Saved:
 
     def check_output(self, output: str, others: dict[str, str | Path | None]) -> None:
         inputs = {f"the input {file.path}": file.path for file in self._files}
+        inputs |= {f"the receipt of {file.path}": receipt_place(file.path) for file in self._files}
         check_output(Listing(), output, {**others, **inputs})
 
     def tell_faults(self, quiet: bool) -> bool:

@@ -4,14 +4,13 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_type_hints
 
-import orjson
+import msgspec
 
 from ng_capture.errors import UsageError
-from ng_capture.outputs.health.document import HEALTH_SCHEMA
 from ng_capture.verdicts.health.gates import GYM_MIN_SAMPLES, Bound, Gate
-from ng_capture.verdicts.health.metrics import METRICS
+from ng_capture.verdicts.health.metrics import METRICS, HealthMetrics
 from ng_capture.verdicts.health.names import is_number
 
 
@@ -40,22 +39,44 @@ def limits(
 
 
 def read_baseline(path: str) -> Mapping[str, Any]:
-    """The metrics of an earlier health document; raises UsageError for any other file."""
+    """The metrics of an earlier health document; raises UsageError for any other file.
+
+    A metric that the earlier version did not have is unknown.
+    """
     try:
-        document = orjson.loads(Path(path).read_bytes())
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read as a health document: {error}") from error
-    if not isinstance(document, dict) or document.get("schema") != HEALTH_SCHEMA:
-        raise UsageError(f"{path}: no health document", hint=f"ng-capture health -f json <paths> -o {path}")
-    metrics: Mapping[str, Any] = document["metrics"]
-    return metrics
+        document = msgspec.json.decode(Path(path).read_bytes(), type=_Earlier)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise _no_document(path, str(error)) from error
+    try:
+        metrics = {name: msgspec.convert(document.metrics.get(name), hint) for name, hint in _KINDS.items()}
+    except msgspec.ValidationError as error:
+        raise _no_document(path, str(error)) from error
+    told: Mapping[str, Any] = msgspec.to_builtins(metrics)
+    return told
+
+
+class _Earlier(msgspec.Struct, frozen=True):
+    schema: Literal["ng-capture.health/1"]
+    metrics: dict[str, Any]
+
+
+_KINDS = {name: hint | None for name, hint in get_type_hints(HealthMetrics).items()}
+
+
+def _no_document(path: str, why: str) -> UsageError:
+    return UsageError(f"{path}: no health document: {why}", hint=f"ng-capture health -f json <paths> -o {path}")
 
 
 def _check(name: str, option: str) -> None:
     if is_number(name):
         return
-    close = difflib.get_close_matches(name.partition(".")[0], METRICS, n=3)
+    metric = name.partition(".")[0]
+    close = difflib.get_close_matches(metric, [each for each in METRICS if each != metric], n=3)
     hint = f"did you mean {', '.join(close)}?" if close else "ng-capture schema health-document lists all metrics"
+    if metric in METRICS:
+        hint = f"members of {metric} are named {metric}.<member>: see ng-capture health -f json"
     raise UsageError(f"{option} {name}: no metric that is a number", hint=hint)
 
 

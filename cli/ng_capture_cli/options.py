@@ -2,9 +2,12 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ng_capture.tokenizer import Tokenizer
 
 from ng_capture.errors import UsageError
 from ng_capture.files.listing import Listing, Selection, list_rollouts
@@ -44,6 +47,12 @@ PolicyModel = Annotated[
 InferLinks = Annotated[
     bool, typer.Option("--infer-links", help="Find parents by token ids where no record of a rollout has links.")
 ]
+TheTokenizer = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenizer", metavar="PATH_OR_NAME", help="tokenizer.json(.gz), SentencePiece model, folder, or cached name."
+    ),
+]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes; never changes a byte of the output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no hints.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also print what is only noted (severity info).")]
@@ -64,7 +73,7 @@ def check_output(listing: Listing, output: str, others: dict[str, str | Path | N
         raise UsageError(f"{output}: the output would replace a capture that is read")
 
 
-def named_paths(paths: list[str] | None, files_from: Path | None) -> list[str]:
+def named_paths(paths: list[str] | None, files_from: Path | None, command: str) -> list[str]:
     """The paths of a command line; raises UsageError where it names none."""
     named = list(paths or [])
     if files_from is not None:
@@ -73,7 +82,7 @@ def named_paths(paths: list[str] | None, files_from: Path | None) -> list[str]:
         except (OSError, ValueError) as error:
             raise UsageError(f"{files_from}: cannot be read as a list of paths: {error}") from error
     if not named:
-        raise UsageError("no path given", hint="ng-capture verify <capture directory>")
+        raise UsageError("no path given", hint=f"ng-capture {command} <capture directory>")
     return named
 
 
@@ -82,8 +91,17 @@ def selection(include: list[str] | None, exclude: list[str] | None) -> Selection
     return Selection(tuple(include or ()), tuple(exclude or ()))
 
 
+def load_tokenizer(place: str | None) -> "Tokenizer | None":
+    """The tokenizer of a command line, None where it names none; raises UsageError where there is none."""
+    if place is None:
+        return None
+    from ng_capture.tokenizer import load_tokenizer
+
+    return load_tokenizer(place)
+
+
 def find_rollouts(
     paths: list[str] | None, files_from: Path | None, include: list[str] | None, exclude: list[str] | None
 ) -> Listing:
     """The rollouts that a command line names; raises UsageError where it names no path, or one that is not there."""
-    return list_rollouts(named_paths(paths, files_from), selection(include, exclude))
+    return list_rollouts(named_paths(paths, files_from, "verify"), selection(include, exclude))

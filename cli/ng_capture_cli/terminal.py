@@ -1,20 +1,18 @@
 """What is safe to print, and where it goes: data to standard output, everything else to standard error."""
 
 import contextlib
-import re
 import sys
 from typing import Final
 
-# controls (C0 but for tab, C1), and the marks that turn the direction of text around
-_UNSAFE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+from ng_capture.visible import visible as safe
+
+__all__ = ["BOLD_RED", "DIM", "GREEN", "NO_COLORS", "YELLOW", "Colors", "safe", "tell", "tell_error"]
+
 BOLD_RED: Final = "\x1b[1;31m"
 DIM: Final = "\x1b[2m"
+GREEN: Final = "\x1b[32m"
+YELLOW: Final = "\x1b[33m"
 _RESET: Final = "\x1b[0m"
-
-
-def safe(text: str) -> str:
-    """The text with everything that could move a cursor, change a colour or turn a line around made visible."""
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class Colors:

@@ -66,8 +66,11 @@ def analyse(
     calls = materialize(
         distinct_calls(snapshot.entries, snapshot.rollout_id, snapshot.raw_calls, snapshot.capture_file, policy_model)
     )
-    links = verify_links(calls, infer=infer_links)
-    attribution = attribute(calls, evidence)
+    return arrange(calls, verify_links(calls, infer=infer_links), attribute(calls, evidence))
+
+
+def arrange(calls: dict[str, Call], links: dict[str, Link], attribution: Attribution) -> Analysis:
+    """Forest, retries and chains of calls whose links and scored call are known."""
     parents = {call: link.parent for call, link in links.items()}
     forest = grow(calls, _that_count(calls, parents, attribution.call))
     path = forest.path_to(attribution.call)

@@ -64,6 +64,11 @@ def parse_name(name: str) -> CaptureName | None:
     return None
 
 
+def compression_of(path: str) -> Compression:
+    """How a file is compressed, by the end of its name."""
+    return next((each for each in Compression if each and path.endswith(each)), Compression.NONE)
+
+
 def names_of(rollout_id: str) -> list[CaptureName]:
     """Every name that a file of this rollout can have."""
     return [CaptureName(rollout_id, kind, compression) for kind, compression in ENDINGS]

@@ -6,7 +6,7 @@ import msgspec
 
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import Listing
-from ng_capture.files.names import FileKind, shown
+from ng_capture.files.names import FileKind
 from ng_capture.outputs.chunks import Chunk, joined
 from ng_capture.outputs.delivery import deliver, deliver_unjudged
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
@@ -61,11 +61,10 @@ def rebuild_rollout(task: RebuildTask) -> Rebuilt:
     except SurroundingsError as error:
         return _refused(job, how, error.message, error.message)
     lines, table = _written(judgement, job, how)
-    directory = shown(job.files.directory) if job.files is not None else None
     return Rebuilt(
         lines=lines,
         table=table,
-        receipt=receipt_rollout(judgement, decoded(job.row), directory, sealing.sealed),
+        receipt=receipt_rollout(judgement, decoded(job.row), job.directory, sealing.sealed),
         calls=len(judgement.analysis.calls),
         notice=sealing.notice,
         failure=sealing.failure,

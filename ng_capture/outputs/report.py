@@ -37,6 +37,7 @@ class RolloutReport(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     rollout_id: str
+    directory: str | None
     verdict: Verdict
     reasons: tuple[str, ...]
     deviation: str | None
@@ -63,14 +64,15 @@ class RolloutReport(msgspec.Struct, frozen=True, kw_only=True):
     measures: Measures
 
 
-def report_on(judgement: Judgement, row: RolloutRow | None) -> RolloutReport:
-    """The report of a judgement and the finished row, where there is one."""
+def report_on(judgement: Judgement, row: RolloutRow | None, directory: str | None) -> RolloutReport:
+    """The report of a judgement; its finished row and the directory of its files, where there are any."""
     analysis = judgement.analysis
     shown = {call for row in judgement.rows for call in row.calls}
     delivered = [call for call in analysis.forest.order if call in shown]
     metrics = judgement.metrics
     return RolloutReport(
         rollout_id=judgement.rollout_id,
+        directory=directory,
         verdict=judgement.verdict,
         reasons=judgement.reasons,
         deviation=judgement.deviation,

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from ng_capture.errors import SurroundingsError, UsageError
-from ng_capture.files.names import Compression
+from ng_capture.files.names import compression_of
 from ng_capture.files.reading import CaptureFile
 from ng_capture.records.json_text import BOM
 from ng_capture.records.rollout_row import BadRow, RolloutRow, decode_row
@@ -40,7 +40,7 @@ class RowsFile:
         if not Path(path).is_file():
             raise UsageError(f"{path}: no such rows file")
         self.path = path
-        self._compression = next((c for c in Compression if c and path.endswith(c)), Compression.NONE)
+        self._compression = compression_of(path)
         self._places: dict[str, tuple[int, int, int]] = {}
         self._held: dict[str, bytes] = {}
         self.faults = [row.fault for row in self.rows() if row.fault is not None]

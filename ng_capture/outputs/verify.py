@@ -6,6 +6,7 @@ import msgspec
 
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import Listing, RolloutFiles
+from ng_capture.files.names import shown
 from ng_capture.natural_order import natural_key
 from ng_capture.outputs.report import RolloutReport, report_on
 from ng_capture.outputs.rows_file import RowsFile, decoded
@@ -36,6 +37,11 @@ class VerifyTask(msgspec.Struct, frozen=True, eq=False):
     judging: Judging
     live: bool = False
 
+    @property
+    def directory(self) -> str | None:
+        """Where its files are, as text."""
+        return None if self.files is None else shown(self.files.directory)
+
 
 def verify(
     listing: Listing, rows: RowsFile | None, judging: Judging, jobs: int = 1
@@ -47,7 +53,7 @@ def verify(
 def verify_rollout(task: VerifyTask) -> RolloutReport | Unread:
     """The report on one rollout; one that cannot be read never stops the rest."""
     try:
-        return report_on(judge_task(task), decoded(task.row))
+        return report_on(judge_task(task), decoded(task.row), task.directory)
     except SurroundingsError as error:
         return Unread(task.rollout_id, error.message)
 

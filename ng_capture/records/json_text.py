@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 import orjson
@@ -71,6 +71,16 @@ def _past_space(text: str, position: int) -> int:
     while text[position].isspace():
         position += 1
     return position
+
+
+def object_in(value: object) -> Mapping[str, object]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_in(value: object) -> Iterator[Mapping[str, object]]:
+    """The objects of a list, none of anything else; other members are passed over."""
+    return (member for member in value if isinstance(member, dict)) if isinstance(value, list) else iter(())
 
 
 def printable(text: str) -> str:

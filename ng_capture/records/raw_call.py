@@ -1,11 +1,11 @@
 """One line of `.capture.jsonl` -> what judging needs of the raw call (capture-files.md 7)."""
 
-import json
 from collections.abc import Mapping
 
 import msgspec
 
-from ng_capture.records.json_text import decode_json, printable, told
+from ng_capture.records.json_text import decode_json, object_in, objects_in, printable, told
+from ng_capture.records.streams import DONE, stream_events
 from ng_capture.records.usage import UNKNOWN_USAGE, Usage, count, decode_usage
 
 LENGTH_STOPS = frozenset({"length", "max_tokens", "max_output_tokens"})
@@ -15,7 +15,6 @@ _STREAM_ENDS = {
 }
 _TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids")
 _TOLD_IN_STREAMS = frozenset({"model", "usage", "stop_reason", "incomplete_details"})
-_DONE: Mapping[str, object] = {}
 _CATEGORIES = {408: "timeout", 504: "timeout", 429: "rate_limit", 401: "auth", 403: "auth", 404: "not_found"}
 SAMPLING_PARAMETERS = (
     "temperature",
@@ -59,8 +58,10 @@ class RawCall(msgspec.Struct, frozen=True):
     @property
     def category(self) -> str | None:
         """Why there was no good answer, as the capture says or else as the status means (7.1)."""
-        if self.error_category is not None or self.status_code is None or self.status_code < 400:
+        if self.error_category is not None:
             return self.error_category
+        if self.status_code is None or self.status_code < 400:
+            return "stream_truncated" if self.stream_truncated else None
         other = "client_error" if self.status_code < 500 else "upstream_error"
         return _CATEGORIES.get(self.status_code, other)
 
@@ -73,8 +74,8 @@ def decode_raw_call(data: bytes, line: int, byte: int) -> RawCall | None:
     call_id = _text(value.get("model_call_id"))
     if call_id is None:
         return None
-    events = _events(value.get("response_raw"))
-    response = _object(value.get("response")) or _assembled(events)
+    events = stream_events(value.get("response_raw"))
+    response = object_in(value.get("response")) or _assembled(events)
     request = value.get("request")
     status = count(value.get("status_code"))
     category = _text(value.get("error_category"))
@@ -89,9 +90,9 @@ def decode_raw_call(data: bytes, line: int, byte: int) -> RawCall | None:
         stream_truncated=truncated,
         status_code=status,
         error_category=category,
-        model=_text(response.get("model")) or _text(_object(request).get("model")),
-        usage=decode_usage(_object(response.get("usage"))),
-        finish_reason=_finish_reason(response),
+        model=_text(response.get("model")) or _text(object_in(request).get("model")),
+        usage=decode_usage(object_in(response.get("usage"))),
+        finish_reason=finish_reason(response),
         has_token_ids=any(all(field in item for field in _TOKEN_FIELDS) for item in _carriers(response)),
         latency_ms=_milliseconds(value.get("latency_ms")),
         latency_ttft_ms=_milliseconds(value.get("latency_ttft_ms")),
@@ -100,36 +101,25 @@ def decode_raw_call(data: bytes, line: int, byte: int) -> RawCall | None:
     )
 
 
-def _events(stream: object) -> list[Mapping[str, object]]:
-    """The data of a captured event stream; what is no JSON object is an empty event, a plain body is no stream."""
-    if not isinstance(stream, str) or "data:" not in stream:
-        return []
-    return [_event(line[5:].strip()) for line in stream.splitlines() if line.startswith("data:")]
-
-
-def _event(text: str) -> Mapping[str, object]:
-    if text == "[DONE]":
-        return _DONE
-    try:
-        return _object(json.loads(text))
-    except (ValueError, RecursionError):
-        return {}
-
-
 def _assembled(events: list[Mapping[str, object]]) -> Mapping[str, object]:
     """What the events of a stream say of the whole response: model, usage, how it ended (7.2)."""
     response: dict[str, object] = {}
     for event in events:
         # the response itself (responses), its start (messages), its latest state (chat), its last change (messages)
         for part in (event.get("response"), event.get("message"), event, event.get("delta")):
-            for key, value in _object(part).items():
+            for key, value in object_in(part).items():
                 if key in _TOLD_IN_STREAMS and value is not None:
-                    before = _object(response.get(key)) if key == "usage" else {}
-                    response[key] = {**before, **_object(value)} if key == "usage" else value
-        for choice in _list(event.get("choices")):
-            if _object(choice).get("finish_reason") is not None:
+                    before = object_in(response.get(key)) if key == "usage" else {}
+                    response[key] = {**before, **_known(object_in(value))} if key == "usage" else value
+        for choice in objects_in(event.get("choices")):
+            if choice.get("finish_reason") is not None:
                 response["choices"] = [choice]
     return response
+
+
+def _known(values: Mapping[str, object]) -> Mapping[str, object]:
+    """What is not null: a later event that knows less takes nothing away."""
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _sampling(request: Mapping[str, object]) -> Mapping[str, str]:
@@ -141,19 +131,18 @@ def _number_text(value: object) -> str:
     return str(told(int(value) if isinstance(value, float) and value.is_integer() else value))
 
 
-def _finish_reason(response: Mapping[str, object]) -> str | None:
+def finish_reason(response: Mapping[str, object]) -> str | None:
     """First text among stop reason, first choice's finish reason, details of an incomplete response (7.3)."""
-    first = _object(next(iter(_list(response.get("choices"))), None))
-    details = _object(response.get("incomplete_details"))
+    first = next(objects_in(response.get("choices")), {})
+    details = object_in(response.get("incomplete_details"))
     candidates = (response.get("stop_reason"), first.get("finish_reason"), details.get("reason"))
     return next((_text(reason) for reason in candidates if isinstance(reason, str)), None)
 
 
 def _carriers(response: Mapping[str, object]) -> list[Mapping[str, object]]:
     """Where token fields may stand: the response, its items, its choices' messages (1.9)."""
-    items = [_object(item) for item in _list(response.get("output"))]
-    messages = [_object(_object(choice).get("message")) for choice in _list(response.get("choices"))]
-    return [response, *items, *messages]
+    messages = (object_in(choice.get("message")) for choice in objects_in(response.get("choices")))
+    return [response, *objects_in(response.get("output")), *messages]
 
 
 def _lacks_end(events: list[Mapping[str, object]], dialect: object) -> bool:
@@ -161,17 +150,9 @@ def _lacks_end(events: list[Mapping[str, object]], dialect: object) -> bool:
     if not events:
         return False
     if dialect == "chat":
-        return not any(event is _DONE or event.get("error") is not None for event in events)
+        return not any(event is DONE or event.get("error") is not None for event in events)
     ends = _STREAM_ENDS.get(str(dialect))
     return ends is not None and not any(event.get("type") in ends for event in events)
-
-
-def _object(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 def _text(value: object) -> str | None:

@@ -20,8 +20,8 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """What lay on disk for one rollout.
 
     `state` is None where there is no readable state file; `intents` is None without such a file; `raw_calls` is None
-    without a `.capture.jsonl`. `index_fits`: what the state's index covers ends where a line ends. `defects` name lines
-    and files, never calls that could be read.
+    without a `.capture.jsonl`, `unidentified_lines` of it name no call. `index_fits`: what the state's index covers
+    ends where a line ends. `defects` name lines and files, never calls that could be read.
     """
 
     rollout_id: str
@@ -35,5 +35,6 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     capture_file: str = ""
     defects: tuple[Defect, ...] = ()
     files: tuple[InputFile, ...] = ()
+    unidentified_lines: int = 0
     tokens_size: int | None = None
     index_fits: bool = True

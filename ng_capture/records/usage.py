@@ -28,31 +28,44 @@ UNKNOWN_USAGE = Usage()
 
 
 def decode_usage(usage: Mapping[str, object]) -> Usage:
-    """The usage that a response reports.
-
-    Where `input_tokens` stands beside cache counts of its own it leaves them out (Messages), and they are added; a
-    `prompt_tokens`, or an `input_tokens` with details, already holds them: added once more they would count twice,
-    which NeMo Gym does for proxies that write both spellings.
-    """
+    """The usage that a response reports; cached tokens are counted once, however a proxy spells them."""
     details_in = _details(usage, "input_tokens_details", "prompt_tokens_details")
     details_out = _details(usage, "output_tokens_details", "completion_tokens_details")
     read, created = count(usage.get("cache_read_input_tokens")), count(usage.get("cache_creation_input_tokens"))
-    tokens_in = _first(usage.get("input_tokens"), usage.get("prompt_tokens"))
-    if tokens_in is not None and not details_in and "prompt_tokens" not in usage:
-        tokens_in += (read or 0) + (created or 0)
+    in_details = _first(details_in.get("cached_tokens"), details_in.get("cached_input_tokens"))
     tokens_out = _first(usage.get("output_tokens"), usage.get("completion_tokens"))
     total = count(usage.get("total_tokens"))
+    tokens_in = _tokens_in(usage, (read or 0) + (created or 0), in_details, total, tokens_out)
     if total is None and tokens_in is not None and tokens_out is not None:
         total = tokens_in + tokens_out
-    in_details = (details_in.get("cached_tokens"), details_in.get("cached_input_tokens"))
     return Usage(
         tokens_in=tokens_in,
         tokens_out=tokens_out,
         tokens_reasoning=_first(details_out.get("reasoning_tokens"), usage.get("reasoning_output_tokens")),
         tokens_total=total,
-        cached_tokens=_first(*in_details, read, usage.get("cached_input_tokens")),
+        cached_tokens=_first(in_details, read, usage.get("cached_input_tokens")),
         cache_creation_tokens=created,
     )
+
+
+def _tokens_in(
+    usage: Mapping[str, object], cached: int, in_details: int | None, total: int | None, tokens_out: int | None
+) -> int | None:
+    """Prompt tokens with `cached` among them once.
+
+    Messages leave the tokens of the cache out of `input_tokens`; `prompt_tokens`, and an `input_tokens` with details,
+    hold them. Proxies write both spellings: a total that was reported tells which it is, else a count that is too small
+    to hold them does not. NeMo Gym adds them to whichever it finds (7.3).
+    """
+    own, whole = count(usage.get("input_tokens")), count(usage.get("prompt_tokens"))
+    known = own if own is not None else whole
+    if known is None or not cached:
+        return known
+    candidates = [each for each in (whole, own) if each is not None and each >= cached]
+    if total is not None and tokens_out is not None and total - tokens_out in (*candidates, known + cached):
+        return total - tokens_out
+    holds = whole is not None and whole >= cached if in_details is None or not in_details else known >= cached
+    return max(candidates) if holds and candidates else known + cached
 
 
 def total_usage(usages: Iterable[Usage]) -> Usage:

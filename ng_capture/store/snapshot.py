@@ -1,6 +1,6 @@
 """Read the files of one rollout into a snapshot; bad bytes become defects, the good lines around them stay."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from ng_capture.files.listing import RolloutFiles
 from ng_capture.files.names import CaptureName, FileKind, is_rollout_id, shown
@@ -55,13 +55,15 @@ class _Reader:
         self._defects += [
             Defect(reason="damaged_line", file=entry.file, line=entry.line, byte=entry.byte) for entry in placed.damaged
         ]
-        raw_calls: list[RawCall] = []
-        self._each_line(FileKind.CAPTURE, lambda _, line: raw_calls.extend(_raw_call(line)))
+        lines: list[RawCall | None] = []
+        self._each_line(FileKind.CAPTURE, lambda _, line: lines.append(_raw_call(line)))
+        raw_calls = tuple(call for call in lines if call is not None)
         captures = self._rollout.of_kind(FileKind.CAPTURE)
         return Snapshot(
             rollout_id=rollout_id,
             entries=placed.entries,
-            raw_calls=tuple(raw_calls) if captures else None,
+            raw_calls=raw_calls if captures else None,
+            unidentified_lines=len(lines) - len(raw_calls),
             state=state,
             intents=intents,
             intents_file=intents_file,
@@ -154,13 +156,11 @@ def _entry(name: str, line: Line) -> TokenEntry:
     return decode_entry(line.data, file=name, line=line.number, byte=line.offset)
 
 
-def _raw_call(line: Line) -> Iterator[RawCall]:
+def _raw_call(line: Line) -> RawCall | None:
     try:
-        call = decode_raw_call(line.data, line.number, line.offset)
+        return decode_raw_call(line.data, line.number, line.offset)
     except ValueError:
         raise Unreadable(Defect(reason="damaged_line")) from None
-    if call is not None:
-        yield call
 
 
 def _of_damage(defect: Defect, line: Line) -> Defect:

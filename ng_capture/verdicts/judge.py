@@ -72,8 +72,7 @@ def judge(snapshot: Snapshot, evidence: Evidence = NO_EVIDENCE, judging: Judging
     completeness = check_completeness(snapshot, analysis.calls, judging.policy_model)
     retired = [defect for defect in completeness.defects if defect.reason == "retired"]
     whole = retired or errors([*snapshot.defects, *completeness.defects])
-    complete = intents_prove_all(snapshot, analysis.calls)
-    outcome = apply_policy(judging.policy, analysis, whole, complete=complete)
+    outcome = _outcome(snapshot, analysis, completeness, judging.policy)
     if retired:
         outcome = Outcome((), tuple(retired))
     reasons = () if outcome.rows else in_order(frozenset(fault.reason for fault in outcome.faults))
@@ -89,6 +88,18 @@ def judge(snapshot: Snapshot, evidence: Evidence = NO_EVIDENCE, judging: Judging
         metrics=metrics_of(snapshot, analysis, incomplete=completeness.incomplete),
         accounting=account(analysis, judging.policy, outcome.rows, outcome.faults),
     )
+
+
+def planned_rows(
+    snapshot: Snapshot, analysis: Analysis, completeness: Completeness, policy: Policy
+) -> tuple[PlannedRow, ...]:
+    """The rows of a policy, whatever policy the rollout was judged under."""
+    return _outcome(snapshot, analysis, completeness, policy).rows
+
+
+def _outcome(snapshot: Snapshot, analysis: Analysis, completeness: Completeness, policy: Policy) -> Outcome:
+    whole = errors([*snapshot.defects, *completeness.defects])
+    return apply_policy(policy, analysis, whole, complete=intents_prove_all(snapshot, analysis.calls))
 
 
 def _deviation(

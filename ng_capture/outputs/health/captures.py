@@ -8,8 +8,8 @@ import msgspec
 
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.activity import is_locked, last_change, signature
-from ng_capture.files.listing import Listing
-from ng_capture.files.names import FileKind, shown
+from ng_capture.files.listing import Listing, RolloutFiles
+from ng_capture.files.names import FileKind
 from ng_capture.outputs.rows_file import RowsFile, decoded
 from ng_capture.outputs.verify import Unread, VerifyTask, judge_task, verify_tasks
 from ng_capture.outputs.work import in_order
@@ -89,14 +89,23 @@ class Watch:
 
 def _tasks(listing: Listing, rows: RowsFile | None, looking: Looking) -> Iterator[HealthTask]:
     for job in verify_tasks(listing, rows, looking.judging):
-        yield HealthTask(msgspec.structs.replace(job, live=looking.live), looking.raw_only)
+        yield HealthTask(msgspec.structs.replace(job, live=looking.live and _may_be_written(job)), looking.raw_only)
+
+
+def _may_be_written(job: VerifyTask) -> bool:
+    """True unless the end of a last line is torn for good: nobody writes on it any more."""
+    try:
+        return job.files is None or not _is_old(job.files)
+    except SurroundingsError:
+        # a file went in between; reading it says so
+        return True
 
 
 def _health(judgement: Judgement, job: VerifyTask) -> RolloutHealth:
     measures = measures_of(judgement, decoded(job.row))
     return RolloutHealth(
         rollout_id=judgement.rollout_id,
-        directory=shown(job.files.directory) if job.files is not None else None,
+        directory=job.directory,
         verdict=judgement.verdict,
         reasons=judgement.reasons,
         findings=tuple(finding for finding in judgement.findings if finding.severity != "info"),
@@ -110,9 +119,12 @@ def _health(judgement: Judgement, job: VerifyTask) -> RolloutHealth:
 
 def _activity(job: VerifyTask) -> Literal["running", "abandoned"]:
     assert job.files is not None
+    return "abandoned" if _is_old(job.files) and not is_locked(job.files) else "running"
+
+
+def _is_old(files: RolloutFiles) -> bool:
     # a time in the future is never old (design.md, promise 8)
-    old = time.time() - last_change(job.files) > RUNNING_SECONDS
-    return "abandoned" if old and not is_locked(job.files) else "running"
+    return time.time() - last_change(files) > RUNNING_SECONDS
 
 
 def _raw_only(health: RolloutHealth, judgement: Judgement) -> RolloutHealth:

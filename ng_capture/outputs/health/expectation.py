@@ -4,16 +4,20 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ng_capture.errors import UsageError
-from ng_capture.files.names import is_rollout_id
+from ng_capture.files.names import compression_of, is_rollout_id
 from ng_capture.files.reading import CaptureFile
 from ng_capture.natural_order import natural_key
 from ng_capture.records.json_text import BOM, decode_json
 from ng_capture.records.rollout_row import BadRow, rollout_id_of
+from ng_capture.verdicts.health.measures import first_attempt_of
 from ng_capture.verdicts.health.tally import Expected
 
 
 class Expectation:
-    """Sees every rollout that came, and tells what is missing and what nobody asked for."""
+    """Sees every rollout that came, and tells what is missing and what nobody asked for.
+
+    A later attempt (`<id>-a<n>`) stands for the rollout that was asked for.
+    """
 
     def __init__(self, *, ids: frozenset[str] | None = None, number: int = 0) -> None:
         self._ids = ids
@@ -29,7 +33,7 @@ class Expectation:
 
     def absent(self) -> list[str]:
         """Ids asked for that nothing was seen of."""
-        return _sorted((self._ids or frozenset()) - self._seen)
+        return _sorted((self._ids or frozenset()) - _with_first_attempts(self._seen))
 
     def unnamed(self) -> int:
         """How many were asked for, and did not come even by name."""
@@ -40,7 +44,10 @@ class Expectation:
         if self._ids is None:
             short = self._number - len(self._captured)
             return Expected(self._number, max(0, short), max(0, -short))
-        missing, orphans = _sorted(self._ids - self._captured), _sorted(self._captured - self._ids)
+        missing = _sorted(self._ids - _with_first_attempts(self._captured))
+        orphans = _sorted(
+            name for name in self._captured if name not in self._ids and first_attempt_of(name) not in self._ids
+        )
         return Expected(self._number, len(missing), len(orphans), tuple(missing), tuple(orphans))
 
 
@@ -52,7 +59,7 @@ def read_expected_ids(path: str) -> frozenset[str]:
     if not Path(path).is_file():
         raise UsageError(f"{path}: no such file of expected rollouts")
     ids: set[str] = set()
-    with CaptureFile(path) as file:
+    with CaptureFile(path, compression_of(path)) as file:
         for line in file.lines():
             text = (line.data.removeprefix(BOM) if line.number == 1 else line.data).strip()
             if text:
@@ -79,6 +86,10 @@ def _expected_id(text: bytes, place: str) -> str:
     if not is_rollout_id(rollout_id):
         raise UsageError(f"{place}: {rollout_id!r} is no rollout id")
     return rollout_id
+
+
+def _with_first_attempts(ids: Iterable[str]) -> set[str]:
+    return {name for each in ids for name in (each, first_attempt_of(each))}
 
 
 def _sorted(ids: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ng_capture.outputs.health.document import HealthDocument
 from ng_capture.outputs.health.words import why_masked
 from ng_capture.verdicts.health.tally import Example
+from ng_capture.visible import visible
 
 SHOWN = 10
 """GitHub shows so many annotations of one kind for a step, and drops the others in silence."""
@@ -63,7 +64,8 @@ def _path(example: Example) -> str | None:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    # line breaks are made visible first: none of them is meant
+    return visible(text).replace("%", "%25")
 
 
 def _property(text: str) -> str:

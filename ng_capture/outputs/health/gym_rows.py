@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ng_capture.records.rollout_row import RolloutRow
+from ng_capture.verdicts.health.measures import place_of
 from ng_capture.verdicts.health.rollout import RolloutHealth
 from ng_capture.verdicts.metrics import Metrics
 from ng_capture.verdicts.reasons import REASONS, in_order
@@ -42,16 +43,19 @@ class _RowMetrics(Metrics, frozen=True, kw_only=True, omit_defaults=True):
 def health_of_row(rollout_id: str, row: RolloutRow) -> RolloutHealth:
     """What a row tells of its rollout: Gym's metrics, and why it is masked as far as they say it.
 
-    A row with tokens and without metrics was never rebuilt: its agent had the tokens already (6.3).
+    A row with tokens and without metrics was never rebuilt: its agent had the tokens already (6.3). Whatever the flag
+    says, which profiling strips (6.7), a row without tokens is masked, as is one that tells of a fault (6.2).
     """
     told = _metrics(row)
-    masked = row.values.get(MASK_KEY) is True or (told is None and not row.carries_tokens)
+    faulty = told is not None and (told.error is not None or told.capture_incomplete)
+    masked = bool(row.values.get(MASK_KEY)) or faulty or not row.carries_tokens
     reasons = in_order(frozenset(_reasons(told))) if masked and told is not None else ()
     return RolloutHealth(
         rollout_id=rollout_id,
         verdict="masked" if masked else "trainable",
         reasons=reasons or None if masked else (),
-        metrics=None if told is None else told,
+        metrics=told,
+        place=place_of(rollout_id, row),
     )
 
 

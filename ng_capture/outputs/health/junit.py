@@ -10,11 +10,10 @@ from xml.sax.xmlreader import AttributesImpl
 from ng_capture.outputs.health.document import HealthDocument
 from ng_capture.outputs.verify import Unread
 from ng_capture.verdicts.health.rollout import RolloutHealth
+from ng_capture.visible import visible
 
-# what XML 1.0 cannot hold, not even escaped, and marks that turn text around
-_NO_XML = re.compile(
-    "[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-)
+# what XML 1.0 cannot hold, not even escaped
+_NO_XML = re.compile("[\ufffe\uffff]")
 _IN_MEMORY = 1 << 20
 
 
@@ -46,7 +45,8 @@ class JUnitReport:
         elif rollout.verdict == "masked":
             errors = [finding for finding in rollout.findings or () if finding.severity == "error"]
             places = [f"{finding.file}:{finding.line}" if finding.line else finding.file or "" for finding in errors]
-            text = "\n".join(f"{p}: {f.reason}: {f.message}" for p, f in zip(places, errors, strict=True))
+            told = (f"{p}: {f.reason}: {f.message}" for p, f in zip(places, errors, strict=True))
+            text = "\n".join(map(_safe, told))
             self._case("rollouts", rollout.rollout_id, "failure", ", ".join(rollout.reasons or ("masked",)), text)
         else:
             self._case("rollouts", rollout.rollout_id)
@@ -55,7 +55,7 @@ class JUnitReport:
         """The whole report."""
         for check in document.checks:
             outcome = {"failed": "failure", "not_judged": "skipped"}.get(check.status)
-            self._case("checks", check.name, outcome, check.message, ", ".join(check.rollouts))
+            self._case("checks", check.name, outcome, check.message, _safe(", ".join(check.rollouts)))
         counts = " ".join(f'{name}="{number}"' for name, number in self._counts.items())
         suite = f'<testsuites {counts}>\n<testsuite name="ng-capture health" {counts}>\n'
         sink.write(b'<?xml version="1.0" encoding="utf-8"?>\n' + suite.encode())
@@ -70,11 +70,11 @@ class JUnitReport:
         if outcome is not None:
             self._counts[{"failure": "failures", "error": "errors"}.get(outcome, outcome)] += 1
             self._xml.startElement(outcome, AttributesImpl({"message": _safe(message)}))
-            self._xml.characters(_safe(text))
+            self._xml.characters(text)
             self._xml.endElement(outcome)
         self._xml.endElement("testcase")
         self._xml.ignorableWhitespace("\n")
 
 
 def _safe(text: str) -> str:
-    return _NO_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _NO_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", visible(text))

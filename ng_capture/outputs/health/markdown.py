@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from ng_capture.outputs.health.document import HealthDocument
-from ng_capture.outputs.health.words import facts, percent, why_masked
+from ng_capture.outputs.health.document import HealthDocument, Part
+from ng_capture.outputs.health.words import facts, percent, why_masked, worst_first
 from ng_capture.verdicts.health.gates import spelled
+from ng_capture.visible import visible
 
 _PARTS = 50
 # an underscore inside a word is text to GitHub
 _ACTIVE = re.compile(r"([\\`*\[\]<>|~&@#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def markdown(document: HealthDocument) -> str:
@@ -72,18 +72,17 @@ def _lines(document: HealthDocument) -> Iterator[str]:
     if document.breakdown is not None:
         yield f"### By {document.breakdown.by}"
         yield ""
-        yield from _table(
-            (document.breakdown.by, "rollouts", "trainable", "masked", "mask_fraction", "delivered_fraction"),
-            [
-                (
-                    part.key or "unknown",
-                    *(spelled(value) for value in (part.metrics.rollouts, part.metrics.trainable, part.metrics.masked)),
-                    spelled(part.metrics.mask_fraction),
-                    spelled(part.metrics.delivered_fraction),
-                )
-                for part in document.breakdown.parts[:_PARTS]
-            ],
-        )
+        parts = worst_first(document.breakdown)
+        head = (document.breakdown.by, "rollouts", "trainable", "masked", "mask_fraction", "delivered_fraction")
+        yield from _table(head, map(_part, parts[:_PARTS]))
+        if len(parts) > _PARTS:
+            yield f"and {len(parts) - _PARTS} more with a lower mask\\_fraction"
+
+
+def _part(part: Part) -> tuple[str, ...]:
+    told = part.metrics
+    numbers = (told.rollouts, told.trainable, told.masked, told.mask_fraction, told.delivered_fraction)
+    return (part.key or "unknown", *map(spelled, numbers))
 
 
 def _numbers(document: HealthDocument) -> Iterator[tuple[str, str]]:
@@ -105,5 +104,4 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[s
 
 def _text(text: str) -> str:
     """Text that Markdown takes as text, whatever a capture puts into it."""
-    visible = _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-    return _ACTIVE.sub(r"\\\1", visible)
+    return _ACTIVE.sub(r"\\\1", visible(text).replace("\t", " "))

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from ng_capture.outputs.health.document import HealthDocument
 from ng_capture.outputs.shapes.health import DESCRIPTIONS
 from ng_capture.verdicts.health.metrics import METRICS
+from ng_capture.visible import visible
 
 PREFIX = "ng_capture_health_"
 _LABELS = {
@@ -60,4 +61,4 @@ def _family(registry: CollectorRegistry, name: str, value: Mapping[str, Any]) ->
         members = (((key,), number) for key, number in value.items())
     gauge = Gauge(PREFIX + name, DESCRIPTIONS[name], labels, registry=registry)
     for values, number in members:
-        gauge.labels(*values).set(number)
+        gauge.labels(*map(visible, values)).set(number)

@@ -12,7 +12,6 @@ from ng_capture.outputs.health.document import Breakdown, HealthDocument, Part
 from ng_capture.outputs.health.expectation import Expectation
 from ng_capture.outputs.verify import Unread, VerifyTask
 from ng_capture.verdicts.health.gates import Gate, check_run, judge_gates
-from ng_capture.verdicts.health.measures import place_of
 from ng_capture.verdicts.health.notices import notices
 from ng_capture.verdicts.health.rollout import RolloutHealth
 from ng_capture.verdicts.health.tally import Tally
@@ -48,7 +47,10 @@ def check_health(
             key = _key(rollout, question.by)
             parts.setdefault(key, Tally(judged=not question.raw_only)).add(rollout)
     if expectation is not None:
-        tally.add_missing(expectation.unnamed())
+        unnamed = expectation.unnamed()
+        tally.add_missing(unnamed)
+        if question.by is not None and unnamed:
+            parts.setdefault(None, Tally(judged=not question.raw_only)).add_missing(unnamed)
     metrics = tally.metrics(expectation.outcome() if expectation is not None else None)
     checks = [
         *check_run(metrics, tally.examples),
@@ -88,7 +90,7 @@ def _key(rollout: RolloutHealth, by: By) -> str | None:
     if by is By.MODEL:
         models = rollout.measures.models if rollout.measures is not None else {}
         return " + ".join(models) or None
-    place = rollout.measures.place if rollout.measures is not None else place_of(rollout.rollout_id, None)
+    place = rollout.stands_at
     return {By.TASK: place.task, By.GROUP: place.group, By.ATTEMPT: str(place.attempt)}[by]
 
 

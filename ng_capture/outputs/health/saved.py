@@ -9,7 +9,7 @@ import msgspec
 
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.files.listing import Selection
-from ng_capture.files.names import Compression, parse_name
+from ng_capture.files.names import compression_of, parse_name
 from ng_capture.files.reading import CaptureFile, Line
 from ng_capture.outputs.health.gym_rows import METRICS_KEY, health_of_row
 from ng_capture.outputs.receipt import RECEIPT_SCHEMA, receipt_place
@@ -57,7 +57,7 @@ class SavedFile:
         self.path = path
         self.faults: list[SavedFault] = []
         self.only_rows = False
-        self._told: set[str] = set()
+        self._told: dict[str, tuple[int, int]] = {}
 
     def rollouts(self) -> Iterator[RolloutHealth]:
         """Every rollout of the file, each once, in the order of the file."""
@@ -72,10 +72,7 @@ class SavedFile:
         if first.data.startswith(_DOCUMENTS):
             yield from _entries(self.path, _again(first, lines))
         else:
-            for rollout in self._read(_again(first, lines)):
-                if rollout.rollout_id not in self._told:
-                    self._told.add(rollout.rollout_id)
-                    yield rollout
+            yield from self._read(_again(first, lines))
 
     def _has(self, receipt: str) -> bool:
         """True if that receipt describes the file as it is."""
@@ -97,7 +94,7 @@ class SavedFile:
                 raise SurroundingsError("standard input is closed")
             yield from _texts(Line(number, 0, data) for number, data in enumerate(sys.stdin.buffer, 1))
             return
-        compression = next((each for each in Compression if each and self.path.endswith(each)), Compression.NONE)
+        compression = compression_of(self.path)
         with CaptureFile(self.path, compression) as file:
             yield from _texts(file.lines())
             if file.fault is not None:
@@ -117,12 +114,21 @@ class SavedFile:
             rollout = read(line)
             if rollout is not None:
                 rebuilt = rebuilt or rollout.metrics is not None or rollout.verdict == "trainable"
-                yield rollout
+                if self._is_new(line, rollout):
+                    yield rollout
         if read is None:
             raise UsageError(f"{self.path}: no JSON lines", hint="ng-capture health <capture directory>")
-        if self.only_rows and not rebuilt:
+        if self.only_rows and not rebuilt and not self.faults:
             message = f"{self.path}: no row has {METRICS_KEY}: these rollouts were never rebuilt"
             raise UsageError(message, hint=f"ng-capture health <capture directory> --rollouts {self.path}")
+
+    def _is_new(self, line: _Text, rollout: RolloutHealth) -> bool:
+        """False for a rollout that was told before: rows of its chains say the same; one that does not is named."""
+        now = hash(msgspec.json.encode(rollout))
+        before = self._told.setdefault(rollout.rollout_id, (line.number, now))
+        if before[1] != now:
+            self._fault(line, f"says otherwise of rollout {rollout.rollout_id} than line {before[0]}, which counts")
+        return before[0] == line.number
 
     def _reader(self, value: object) -> Callable[[_Text], RolloutHealth | None]:
         """How to read this file, by its first object."""
@@ -162,6 +168,10 @@ class SavedFile:
         self.faults.append(SavedFault(self.path, line.number, message))
 
 
+class _Document(msgspec.Struct, frozen=True):
+    rollouts: list[RolloutHealth]
+
+
 def _entries(path: str, lines: Iterable[_Text]) -> Iterator[RolloutHealth]:
     """The rollouts of a document that ng-capture wrote: one a line between its first line and its last."""
     try:
@@ -171,6 +181,10 @@ def _entries(path: str, lines: Iterable[_Text]) -> Iterator[RolloutHealth]:
                 return
             if not entry.startswith(_DOCUMENTS):
                 yield msgspec.json.decode(entry, type=RolloutHealth)
+            elif entry.endswith(b"}"):
+                # all of it in one line: somebody wrote it anew
+                yield from msgspec.json.decode(entry, type=_Document).rollouts
+                return
     except msgspec.DecodeError as error:
         raise UsageError(f"{path}: not as ng-capture writes it: {error}") from error
     raise UsageError(f"{path}: the document is cut")
@@ -201,11 +215,11 @@ def is_saved(path: str) -> bool:
 
 def health_of_saved(files: Iterable[SavedFile], selection: Selection) -> Iterator[RolloutHealth]:
     """The rollouts of some files that are selected; raises UsageError for a rollout that stands in two of them."""
-    places: dict[str, str] = {}
+    places: dict[str, SavedFile] = {}
     for file in files:
         for rollout in file.rollouts():
-            place = places.setdefault(rollout.rollout_id, file.path)
-            if place != file.path:
-                raise UsageError(f"rollout {rollout.rollout_id} is in two files: {place} and {file.path}")
+            first = places.setdefault(rollout.rollout_id, file)
+            if first is not file:
+                raise UsageError(f"rollout {rollout.rollout_id} is in two files: {first.path} and {file.path}")
             if selection.takes(rollout.rollout_id):
                 yield rollout

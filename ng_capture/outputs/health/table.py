@@ -135,6 +135,8 @@ def _row(rollout: RolloutHealth) -> Mapping[str, object]:
         if (raw := measures.raw) is not None:
             row |= {"raw_calls": raw.calls, "failed_calls": sum(raw.error_categories.values())}
             row |= {name: getattr(raw, name) for name in _FROM_RAW}
-            row |= msgspec.structs.asdict(raw.usage)
+            # a sum that no column holds is no number of tokens either
+            counts = msgspec.structs.asdict(raw.usage)
+            row |= {name: None if count is not None and count >= 2**63 else count for name, count in counts.items()}
             row["latency_total_ms"] = sum(raw.latencies) if raw.latencies else None
     return row

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ng_capture.outputs.health.document import HealthDocument
+from ng_capture.outputs.health.document import Breakdown, HealthDocument, Part
 from ng_capture.verdicts.health.distribution import Percentiles
 from ng_capture.verdicts.health.metrics import HealthMetrics
+from ng_capture.verdicts.health.tally import UNSET
 from ng_capture.verdicts.reasons import REASONS
 
 
@@ -74,6 +75,7 @@ def facts(metrics: HealthMetrics) -> Iterator[Fact]:
         ("reasoning", _count(metrics.tokens_reasoning)),
         ("without full usage", _some(metrics.calls_with_partial_usage)),
         ("damaged lines", _some(metrics.damaged_lines)),
+        ("lines without a call id", _some(metrics.unidentified_lines)),
         ("repeated lines", _some(metrics.repeated_lines)),
     )
     yield from _if_any(
@@ -84,8 +86,13 @@ def facts(metrics: HealthMetrics) -> Iterator[Fact]:
     if metrics.models:
         yield Fact("models", _listed(metrics.models))
     for model, asked in (metrics.sampling or {}).items():
-        told = [f"{name} {_listed(values)}" for name, values in asked.items() if set(values) != {"unset"}]
-        yield Fact(f"sampling of {model}", "; ".join(told) or "left open by every request")
+        told = [f"{name} {_listed(values)}" for name, values in asked.items() if set(values) != {UNSET}]
+        yield Fact("sampling", f"{model}: {'; '.join(told) or 'left open by every request'}")
+
+
+def worst_first(breakdown: Breakdown) -> list[Part]:
+    """The parts with the highest share of masked rollouts first."""
+    return sorted(breakdown.parts, key=lambda part: -(part.metrics.mask_fraction or 0))
 
 
 def percent(part: int, whole: int) -> str:

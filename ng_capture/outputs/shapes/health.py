@@ -27,6 +27,7 @@ class HealthMetricsShape(Written):
 
     rollouts: int = Field(description="Rollouts captured, asked for, or with a finished row.")
     with_calls: int = Field(description="Rollouts with at least one captured call.")
+    with_capture: int = Field(description="Rollouts with a captured call, or with a line of one that cannot be read.")
     trainable: int | None = Field(description="Rollouts that a trainer may trust.")
     masked: int | None = Field(description="Rollouts that must not be trained.")
     mask_fraction: float | None = Field(description="masked / (trainable + masked).")
@@ -82,6 +83,7 @@ class HealthMetricsShape(Written):
     models: dict[str, int] | None = Field(description="Calls by model.")
     raw_calls: int | None = Field(description="Distinct calls in .capture.jsonl; null where there is none.")
     damaged_lines: int | None = Field(description="Lines of .capture.jsonl that cannot be read.")
+    unidentified_lines: int | None = Field(description="Lines of .capture.jsonl that name no call.")
     error_categories: dict[str, int] | None = Field(description="Raw calls without a good answer, by category.")
     calls_with_partial_usage: int | None = Field(
         description="Answered raw calls whose prompt or answer was not counted."
@@ -95,6 +97,7 @@ class HealthMetricsShape(Written):
     latency_total_ms: float | None = Field(description="Sum of the known latencies.")
     latency_ms: PercentilesShape | None = Field(description="Latency of a raw call, in whole milliseconds.")
     latency_ttft_ms: PercentilesShape | None = Field(description="Time to the first token, in whole milliseconds.")
+    shared_seed_rollouts: int | None = Field(description="Rollouts with a seed that another rollout has, too.")
     sampling: dict[str, dict[str, dict[str, int]]] | None = Field(
         description="Requests by model, sampling parameter and value; unset where a request left it open."
     )

@@ -116,6 +116,7 @@ class RawMeasuresShape(Written):
     calls: int
     repeated_lines: int
     damaged_lines: int
+    unidentified_lines: int
     length_stopped_calls: int
     usage: UsageShape
     calls_with_partial_usage: int
@@ -144,6 +145,7 @@ class RolloutVerdict(Written):
     """One line of `verify -f jsonl`."""
 
     rollout_id: str
+    directory: str | None
     verdict: Verdict
     reasons: list[str]
     deviation: str | None = Field(description="Why the verdict is not NeMo Gym 0.7.0's; null where it is.")

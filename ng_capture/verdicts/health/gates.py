@@ -23,7 +23,7 @@ _COUNTED_BY = {
     "single_call_fraction": "single_call_rollouts",
     "tool_single_call_fraction": "tool_single_calls",
     "generated_tokens_lost": "masked",
-    "with_calls": "without_calls",
+    "with_calls": "without_capture",
 }
 
 
@@ -106,20 +106,26 @@ def _holds(gate: Gate, value: float | None, before: float | None) -> bool:
         return False
     if gate.bound is Bound.MAX_DROP:
         assert before is not None
-        return before - value <= gate.limit
+        return _drop(before, value) <= gate.limit
     # as Gym compares: the limit itself is still good
     return value <= gate.limit if gate.bound is Bound.MAX else value >= gate.limit
+
+
+def _drop(before: float, value: float) -> float:
+    """The difference as decimals have it: 0.8 - 0.7 is 0.1."""
+    return round(before - value, 12)
 
 
 def _message(gate: Gate, told: Mapping[str, Any], value: float | None, before: float | None) -> str:
     shown, limit = (spelled(number, other) for number, other in ((value, gate.limit), (gate.limit, value)))
     if gate.bound is Bound.MAX_DROP:
-        drop = None if value is None or before is None else before - value
+        drop = None if value is None or before is None else _drop(before, value)
         shown_drop = spelled(drop, gate.limit)
         return f"{shown}  was {spelled(before, value)}, dropped by {shown_drop}, at most {limit}"
     words = "at most" if gate.bound is Bound.MAX else "at least"
-    of = f"  ({told['masked']} of {told['masked'] + told['trainable']})" if gate.metric == "mask_fraction" else ""
-    return f"{shown}  {words} {limit}{of if value is not None else ''}"
+    if gate.metric != "mask_fraction" or value is None:
+        return f"{shown}  {words} {limit}"
+    return f"{shown}  {words} {limit}  ({told['masked']} of {told['masked'] + told['trainable']})"
 
 
 def spelled(number: float | None, beside: float | None = None) -> str:
@@ -134,14 +140,14 @@ def spelled(number: float | None, beside: float | None = None) -> str:
 
 def _checks(metrics: HealthMetrics, examples: Mapping[str, Sequence[Example]]) -> Iterator[CheckResult]:
     here = metrics.rollouts - metrics.retired - metrics.unread
-    nothing = not metrics.with_calls
+    nothing = not metrics.with_capture
     # what was handed off is no longer here to be judged, what cannot be read has its own exit code
     if here or not metrics.rollouts:
         yield CheckResult(
             name="no_calls_captured",
             status="failed" if nothing else "passed",
             message=f"{here if nothing else here - metrics.with_calls} of {here} rollouts have no captured call",
-            rollouts=_ids(examples.get("without_calls", ())) if nothing else (),
+            rollouts=_ids(examples.get("without_capture", ())) if nothing else (),
         )
     if here and not nothing and metrics.trainable is not None:
         yield CheckResult(

@@ -16,9 +16,9 @@ from ng_capture.verdicts.judge import finish_reasons
 
 UNKNOWN_MODEL = "unknown"
 
-_ID_PARTS = re.compile(r"(?P<attempt_of>.*?)(?:-a(?P<attempt>[0-9]+))?")
-_GROUP = re.compile(r"(?P<group>.+)_g[0-9]+")
-_TASK = re.compile(r"(?P<group>(?:step[0-9]+\.)?(?P<task>.+))-[0-9]+")
+_ATTEMPT = re.compile(r"-a([0-9]{1,9})\Z")
+_GROUP = re.compile(r"(?P<group>.+)_g[0-9]+", re.DOTALL)
+_TASK = re.compile(r"(?P<group>(?:step[0-9]+\.)?(?P<task>.+))-[0-9]+", re.DOTALL)
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -44,6 +44,7 @@ class RawMeasures(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     repeated_lines: int
     damaged_lines: int
+    unidentified_lines: int
     length_stopped_calls: int
     usage: Usage
     calls_with_partial_usage: int
@@ -95,9 +96,8 @@ def measure(snapshot: Snapshot, analysis: Analysis, lost: Sequence[str], row: Ro
 
 def place_of(rollout_id: str, row: RolloutRow | None) -> Place:
     """Task, group and attempt as the finished row names them, else as the id spells them (capture-files.md 1.8)."""
-    ids = _ID_PARTS.fullmatch(rollout_id)
-    assert ids is not None
-    base, attempt = ids["attempt_of"], int(ids["attempt"] or 0)
+    base, found = first_attempt_of(rollout_id), _ATTEMPT.search(rollout_id)
+    attempt = int(found[1]) if found is not None else 0
     grouped, tasked = _GROUP.fullmatch(base), _TASK.fullmatch(base)
     group = grouped["group"] if grouped else tasked["group"] if tasked else None
     task = grouped["group"] if grouped else tasked["task"] if tasked else None
@@ -106,24 +106,40 @@ def place_of(rollout_id: str, row: RolloutRow | None) -> Place:
     return Place(task, group, attempt)
 
 
+def first_attempt_of(rollout_id: str) -> str:
+    """The id without its attempt: that of the rollout that was asked for."""
+    return _ATTEMPT.sub("", rollout_id)
+
+
 def _all_zero(call: Call) -> bool:
     """True for nothing but zeros, however few: one such call proves nothing (see the warning), their number does."""
     return bool(call.entry.log_probs) and not any(call.entry.log_probs or ())
 
 
 def _once_each(raw_calls: Iterable[RawCall]) -> list[RawCall]:
-    """One raw call per id: an answer before a failure, then the one whose usage says most, whatever the order."""
-    chosen: dict[str, RawCall] = {}
+    """One raw call per id, whatever the order of its lines: the answer that says most, with all that was counted."""
+    lines: dict[str, list[RawCall]] = {}
     for call in raw_calls:
-        known = chosen.get(call.call_id)
-        if known is None or _told(call) > _told(known):
-            chosen[call.call_id] = call
-    return [chosen[call_id] for call_id in sorted(chosen)]
+        lines.setdefault(call.call_id, []).append(call)
+    return [_merged(lines[call_id]) for call_id in sorted(lines)]
 
 
-def _told(call: RawCall) -> tuple[bool, list[int], float, float, str]:
-    usage = [-1 if value is None else value for value in msgspec.structs.astuple(call.usage)]
-    return call.answered, usage, call.latency_ms or -1, call.latency_ttft_ms or -1, call.category or ""
+def _merged(lines: list[RawCall]) -> RawCall:
+    if len(lines) == 1:
+        return lines[0]
+    chosen = max(lines, key=lambda call: (call.answered, _counted(call.usage), msgspec.json.encode(_place_free(call))))
+    counts = zip(*(msgspec.structs.astuple(call.usage) for call in lines), strict=True)
+    # a log that keeps a line for each block counts on as the answer grows
+    usage = Usage(*(max((count for count in each if count is not None), default=None) for each in counts))
+    return msgspec.structs.replace(chosen, usage=usage)
+
+
+def _counted(usage: Usage) -> int:
+    return sum(count is not None for count in msgspec.structs.astuple(usage))
+
+
+def _place_free(call: RawCall) -> RawCall:
+    return msgspec.structs.replace(call, line=0, byte=0)
 
 
 def _tools(raw: Iterable[RawCall], row: RolloutRow | None) -> bool | None:
@@ -137,8 +153,10 @@ def _tools(raw: Iterable[RawCall], row: RolloutRow | None) -> bool | None:
 def _unfinished(snapshot: Snapshot, lost: Sequence[str]) -> bool:
     if snapshot.state is not None and (snapshot.state.frozen or snapshot.state.retired):
         return False
+    damage = {defect.reason for defect in snapshot.defects} - {"bom", "lone_surrogate"}
     announced = {intent.call_id for intent in snapshot.intents or ()}
-    return not announced.isdisjoint(lost) or any(defect.reason == "torn_tail" for defect in snapshot.defects)
+    # behind any other damage an announced call may have its record
+    return damage <= {"torn_tail"} and (bool(damage) or not announced.isdisjoint(lost))
 
 
 def _raw_measures(snapshot: Snapshot, calls: Sequence[RawCall]) -> RawMeasures:
@@ -148,6 +166,7 @@ def _raw_measures(snapshot: Snapshot, calls: Sequence[RawCall]) -> RawMeasures:
         calls=len(calls),
         repeated_lines=len(snapshot.raw_calls or ()) - len(calls),
         damaged_lines=len(damaged),
+        unidentified_lines=snapshot.unidentified_lines,
         length_stopped_calls=sum(reason in LENGTH_STOPS for reason in finish_reasons(snapshot).values()),
         usage=total_usage(call.usage for call in calls),
         calls_with_partial_usage=sum(call.answered and call.usage.partial for call in calls),

@@ -22,6 +22,7 @@ class HealthMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
     rollouts: int
     with_calls: int
+    with_capture: int
     trainable: int | None
     masked: int | None
     mask_fraction: Fraction
@@ -71,6 +72,7 @@ class HealthMetrics(msgspec.Struct, frozen=True, kw_only=True):
     models: dict[str, int] | None
     raw_calls: int | None
     damaged_lines: int | None
+    unidentified_lines: int | None
     error_categories: dict[str, int] | None
     calls_with_partial_usage: int | None
     tokens_in: int | None
@@ -82,6 +84,7 @@ class HealthMetrics(msgspec.Struct, frozen=True, kw_only=True):
     latency_total_ms: float | None
     latency_ms: Percentiles | None
     latency_ttft_ms: Percentiles | None
+    shared_seed_rollouts: int | None
     sampling: dict[str, dict[str, dict[str, int]]] | None
 
 

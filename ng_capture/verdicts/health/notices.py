@@ -7,7 +7,7 @@ import msgspec
 
 from ng_capture.verdicts.health.metrics import HealthMetrics
 from ng_capture.verdicts.health.names import as_object, number_of
-from ng_capture.verdicts.health.tally import OTHER, UNSET
+from ng_capture.verdicts.health.tally import UNSET
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -24,13 +24,19 @@ class _Sign(NamedTuple):
     shows: Callable[[HealthMetrics], bool]
     means: str
     look_at: str
+    value: Callable[[HealthMetrics], float] | None = None
 
 
 def notices(metrics: HealthMetrics) -> list[Notice]:
     """Everything that is worth a look, the worst first."""
     told = as_object(metrics)
     return [
-        Notice(sign.metric, number_of(told, sign.metric), sign.means, sign.look_at)
+        Notice(
+            metric=sign.metric,
+            value=number_of(told, sign.metric) if sign.value is None else sign.value(metrics),
+            means=sign.means,
+            look_at=sign.look_at,
+        )
         for sign in _SIGNS
         if sign.shows(metrics)
     ]
@@ -56,9 +62,18 @@ def _overridden(metrics: HealthMetrics) -> bool:
     return False
 
 
-def _one_seed(metrics: HealthMetrics) -> bool:
-    seeds = [asked["seed"] for asked in (metrics.sampling or {}).values() if "seed" in asked]
-    return any(number > 1 for values in seeds for value, number in values.items() if value not in (UNSET, OTHER))
+def _greedy(metrics: HealthMetrics) -> bool:
+    return any("0" in asked.get("temperature", ()) for asked in (metrics.sampling or {}).values())
+
+
+def _unusable_log_probs(metrics: HealthMetrics) -> int:
+    names = (name for name in metrics.findings or () if name.startswith("logprob_") and name != "logprob_all_zero")
+    return max(((metrics.findings or {})[name] for name in names), default=0)
+
+
+def _failed(metrics: HealthMetrics) -> int:
+    """Raw calls without an answer; one that ends at its limit is an answer."""
+    return sum(number for name, number in (metrics.error_categories or {}).items() if name != "incomplete")
 
 
 # values that leave the policy's own distribution as it is
@@ -74,7 +89,7 @@ _NEUTRAL = {
 _SIGNS = (
     _Sign(
         "with_calls",
-        lambda m: m.rollouts > m.retired + m.unread and not m.with_calls,
+        lambda m: m.rollouts > m.retired + m.unread and not m.with_capture,
         "no call went through the capture address: the harness talks to the model server directly",
         "the base URL that the harness is given: it must hold /ng-rollout/<rollout id>/training-token-capture/v1",
     ),
@@ -145,10 +160,23 @@ _SIGNS = (
         "temperature and logprobs in the requests",
     ),
     _Sign(
-        "findings.logprob_sentinel",
-        lambda m: any(name.startswith("logprob_") and name != "logprob_all_zero" for name in m.findings or {}),
-        "log probabilities that no sampled token can have, or too few of them",
+        "findings",
+        lambda m: _unusable_log_probs(m) > 0,
+        "log probabilities that no sampled token can have, or too few of them (logprob_...)",
         "the engine's version and log-probability mode; whatever rewrites responses on the way",
+        value=_unusable_log_probs,
+    ),
+    _Sign(
+        "findings.schema_too_new",
+        lambda m: bool((m.findings or {}).get("schema_too_new")),
+        "records of a newer version than this one understands",
+        "a newer ng-capture: pip install --upgrade ng-capture",
+    ),
+    _Sign(
+        "reasons.no_generated_tokens",
+        lambda m: _reason(m, "no_generated_tokens") > 0,
+        "every call of a rollout generated nothing: the engine refused or aborted them",
+        "the engine's log; the longest prompts (prompt_lengths)",
     ),
     _Sign(
         "length_stopped_calls",
@@ -170,9 +198,10 @@ _SIGNS = (
     ),
     _Sign(
         "error_categories",
-        lambda m: _of(sum((m.error_categories or {}).values()), m.raw_calls) > 0.05,
-        "many calls failed at the server",
+        lambda m: _of(_failed(m), m.raw_calls) > 0.05,
+        "calls failed at the server",
         "the categories by number; the server's log",
+        value=_failed,
     ),
     _Sign(
         "damaged_lines",
@@ -195,15 +224,22 @@ _SIGNS = (
     ),
     _Sign(
         "sampling",
-        _one_seed,
-        "calls share a seed: rollouts of one task may be copies of one another",
+        _greedy,
+        "requests ask for temperature 0: every rollout of a task is the same, and log probabilities say nothing",
+        "the harness's own defaults; whether this is an evaluation",
+    ),
+    _Sign(
+        "shared_seed_rollouts",
+        lambda m: bool(m.shared_seed_rollouts),
+        "rollouts share a seed: those of one task may be copies of one another",
         "the seed in the requests; leave it out, or give each rollout its own",
     ),
     _Sign(
         "models",
-        lambda m: len(m.models or {}) > 1,
+        lambda m: len(m.models or {}) > 1 and "foreign_model" not in (m.lost_by_reason or {}),
         "more than one model was called: helper models are not the policy",
         "ng-capture health --policy-model NAME, where one of them is trained",
+        value=lambda m: len(m.models or {}),
     ),
     _Sign(
         "abandoned",
@@ -215,7 +251,7 @@ _SIGNS = (
         "running",
         lambda m: bool(m.running),
         "rollouts are still being written: their verdict is not the last one",
-        "wait until the run has ended, or look at it with --watch",
+        "the same command once the run has ended, or --watch",
     ),
     _Sign(
         "retired",

@@ -7,17 +7,18 @@ import msgspec
 from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.verdicts.accounting import Accounting
 from ng_capture.verdicts.findings import Finding
-from ng_capture.verdicts.health.measures import Measures, measure
+from ng_capture.verdicts.health.measures import Measures, Place, measure, place_of
 from ng_capture.verdicts.judge import Judgement, Verdict
 from ng_capture.verdicts.metrics import Metrics
+from ng_capture.verdicts.reasons import REASONS
 
 
 class RolloutHealth(msgspec.Struct, frozen=True, kw_only=True):
     """One rollout of a run; what its source does not tell is None.
 
     `verdict` is None where no tokens are wanted, `reasons` where it is masked and nothing says why. `findings` are
-    errors and warnings. `activity` of a rollout that ends in an open call: still written, or left; `watched` tells that
-    this was looked for.
+    errors and warnings. `place` stands here where there are no measures to hold it. `activity` of a rollout that ends
+    in an open call: still written, or left; `watched` tells that this was looked for.
     """
 
     rollout_id: str
@@ -28,6 +29,7 @@ class RolloutHealth(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Metrics | None = None
     accounting: Accounting | None = None
     measures: Measures | None = None
+    place: Place | None = None
     activity: Literal["running", "abandoned"] | None = None
     watched: bool = False
 
@@ -36,17 +38,29 @@ class RolloutHealth(msgspec.Struct, frozen=True, kw_only=True):
         return self.reasons == ("retired",)
 
     @property
-    def calls(self) -> int:
+    def stands_at(self) -> Place:
+        """Task, group and attempt: as its source tells, else as its id spells them."""
+        if self.measures is not None:
+            return self.measures.place
+        return self.place if self.place is not None else place_of(self.rollout_id, None)
+
+    @property
+    def calls(self) -> int | None:
         """Distinct calls, or the records that Gym counted where nothing else is known."""
         if self.measures is not None:
             return self.measures.calls
-        return self.metrics.n_calls if self.metrics is not None else 0
+        return self.metrics.n_calls if self.metrics is not None else None
+
+    @property
+    def with_calls(self) -> bool:
+        """True where it has a call: what is trainable has one, whoever counted."""
+        return bool(self.calls) or self.verdict == "trainable"
 
     @property
     def captured(self) -> bool:
-        """True where something of its calls is there, or was handed off; a line that cannot be read is something."""
-        damaged = any(finding.reason != "empty_capture" for finding in self.findings or ())
-        return self.calls > 0 or self.retired or damaged
+        """True where something of its calls is there, or was handed off: a line that cannot be read is something."""
+        sections = {REASONS[each.reason].section for each in self.findings or () if each.reason in REASONS}
+        return self.with_calls or self.retired or not sections.isdisjoint({"Lines and files", "Records"})
 
 
 def measures_of(judgement: Judgement, row: RolloutRow | None) -> Measures:

@@ -62,11 +62,13 @@ class Tally:
     def __init__(self, *, judged: bool = True) -> None:
         self._examples: dict[str, list[tuple[NaturalKey, Example]]] = {}
         self._verdicts = {"trainable": 0, "masked": 0} if judged else {}
-        self._sums: Counter[str] = Counter({"rollouts": 0, "with_calls": 0, "retired": 0, "unread": 0} | self._verdicts)
+        counted = dict.fromkeys(("rollouts", "with_calls", "with_capture", "retired", "unread"), 0)
+        self._sums: Counter[str] = Counter(counted | self._verdicts)
         self._counts: dict[str, Counter[str]] = {}
         self._distributions: dict[str, Distribution] = {}
         self._usage = UNKNOWN_USAGE
         self._sampling: dict[str, dict[str, Counter[str]]] = {}
+        self._seeds: Counter[str] = Counter()
 
     @property
     def examples(self) -> dict[str, tuple[Example, ...]]:
@@ -89,11 +91,13 @@ class Tally:
             self._add_accounting(rollout.accounting)
         if rollout.measures is not None:
             self._add_measures(rollout.measures, example)
-        self._sum("with_calls", rollout.calls > 0)
-        if not rollout.calls:
-            self._show("without_calls", example)
-        self._spread("calls_per_rollout", [rollout.calls])
-        self._sum("single_call_rollouts", rollout.calls == 1, example)
+        self._sum("with_calls", rollout.with_calls)
+        self._sum("with_capture", rollout.captured)
+        if not rollout.captured:
+            self._show("without_capture", example)
+        if rollout.calls is not None:
+            self._spread("calls_per_rollout", [rollout.calls])
+            self._sum("single_call_rollouts", rollout.calls == 1, example)
 
     def add_missing(self, number: int) -> None:
         """Count rollouts of which only the number is known."""
@@ -127,6 +131,9 @@ class Tally:
             told["terminal_attribution"] = TerminalCounts(_by_number(counts["method"]), _by_number(counts["chain"]))
         if "latency_total_us" in sums:
             told["latency_total_ms"] = sums["latency_total_us"] / 1000
+        if self._seeds:
+            shared = [number for seed, number in self._seeds.items() if seed != OTHER and number > 1]
+            told["shared_seed_rollouts"] = sum(shared)
         if self._sampling:
             told["sampling"] = {
                 model: {name: dict(values) for name, values in asked.items()} for model, asked in self._sampling.items()
@@ -196,6 +203,7 @@ class Tally:
         self._sum("length_stopped_calls", raw.length_stopped_calls, example)
         self._sum("repeated_lines", raw.repeated_lines, example)
         self._sum("damaged_lines", raw.damaged_lines, example)
+        self._sum("unidentified_lines", raw.unidentified_lines, example)
         self._sum("calls_with_partial_usage", raw.calls_with_partial_usage, example)
         self._count("error_categories", raw.error_categories)
         for category in raw.error_categories:
@@ -207,14 +215,13 @@ class Tally:
         self._spread("latency_ttft_ms", map(round, raw.ttfts))
         for asked in raw.sampling:
             self._add_sampling(asked)
+        seeds = {asked.value for asked in raw.sampling if asked.parameter == "seed" and asked.value is not None}
+        for seed in seeds:
+            _keep_first(self._seeds, seed, 1)
 
     def _add_sampling(self, asked: SamplingCount) -> None:
         values = self._sampling.setdefault(asked.model, {}).setdefault(asked.parameter, Counter())
-        values[UNSET if asked.value is None else asked.value] += asked.calls
-        given = values.keys() - {UNSET, OTHER}
-        if len(given) > _VALUES:
-            # a seed of its own for every call is no list that anyone reads; the last go, so that no order matters
-            values[OTHER] += values.pop(max(given))
+        _keep_first(values, UNSET if asked.value is None else asked.value, asked.calls)
 
     def _fractions(self) -> dict[str, float | None]:
         sums = self._sums
@@ -248,6 +255,15 @@ class Tally:
         shown.append((key, example))
         shown.sort(key=lambda pair: pair[0])
         del shown[_EXAMPLES:]
+
+
+def _keep_first(values: Counter[str], value: str, number: int) -> None:
+    """Count a value; of too many different ones the last go to `other`, so that no order matters."""
+    values[value] += number
+    given = values.keys() - {UNSET, OTHER}
+    if len(given) > _VALUES:
+        # a seed of its own for every call is no list that anyone reads
+        values[OTHER] += values.pop(max(given))
 
 
 def _example(rollout: RolloutHealth, reason: str) -> Example:

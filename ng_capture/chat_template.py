@@ -1,0 +1,105 @@
+"""Find a model's chat template and render conversations with it, as inference servers do. Local files only."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import jinja2.ext
+import jinja2.sandbox
+
+from ng_capture.errors import UsageError
+
+_HINT = "give a folder with chat_template.jinja or tokenizer_config.json, a .jinja file, or a name in the local cache"
+
+Render = Callable[[Sequence[Mapping[str, Any]], bool], str]
+"""Messages, and whether the prompt of an answer ends it -> text."""
+
+
+class TemplateRefuses(Exception):
+    """The template raises an error for these messages: it has no such turn."""
+
+
+def load_template(place: str) -> str:
+    """The text of a chat template; raises UsageError where there is none."""
+    path = Path(place)
+    try:
+        if path.is_file() and path.suffix != ".json":
+            return path.read_text("utf-8")
+        if path.is_file():
+            return _of_config(path)
+        if (path / "chat_template.jinja").is_file():
+            return (path / "chat_template.jinja").read_text("utf-8")
+        if (path / "tokenizer_config.json").is_file():
+            return _of_config(path / "tokenizer_config.json")
+        if path.is_dir():
+            raise UsageError(f"{place}: no chat template in this folder", hint=_HINT)
+        return _of_cache(place)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{place}: no chat template can be read there: {error}", hint=_HINT) from error
+
+
+def renderer(template: str, tools: Sequence[Mapping[str, Any]], **switches: bool) -> Render:
+    """Renders conversations that offer these tools; raises UsageError for a template that is no Jinja.
+
+    `switches` are the template's own, such as `enable_thinking`.
+    """
+    # the settings of the inference servers; sandboxed, since a template comes from wherever the model came from
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols]
+    )
+    environment.filters["tojson"] = _tojson
+    environment.globals |= {"raise_exception": _refuse, "strftime_now": datetime(2026, 1, 1, tzinfo=UTC).strftime}
+    try:
+        compiled = environment.from_string(template)
+    except jinja2.TemplateError as error:
+        raise UsageError(f"the chat template cannot be read: {error}") from error
+
+    def render(messages: Sequence[Mapping[str, Any]], prompt: bool) -> str:
+        try:
+            text: str = compiled.render(
+                messages=messages,
+                tools=list(tools),
+                add_generation_prompt=prompt,
+                bos_token="<s>",
+                eos_token="</s>",
+                **switches,
+            )
+        except (jinja2.TemplateError, TypeError, ValueError, KeyError, AttributeError) as error:
+            raise TemplateRefuses(str(error)) from error
+        return text
+
+    return render
+
+
+def _of_config(path: Path) -> str:
+    template = json.loads(path.read_text("utf-8")).get("chat_template")
+    if isinstance(template, list):
+        named = {each.get("name"): each.get("template") for each in template if isinstance(each, dict)}
+        template = named.get("tool_use") or named.get("default")
+    if not isinstance(template, str):
+        raise UsageError(f"{path}: has no chat template", hint=_HINT)
+    return template
+
+
+def _of_cache(name: str) -> str:
+    import transformers
+
+    try:
+        template = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True).chat_template
+    except Exception as error:
+        # the library raises whatever it likes for a name that it does not have
+        raise UsageError(f"{name}: no chat template there, and none in the local cache", hint=_HINT) from error
+    if not isinstance(template, str):
+        raise UsageError(f"{name}: has no chat template", hint=_HINT)
+    return template
+
+
+def _tojson(value: Any, ensure_ascii: bool = False, indent: int | None = None, **_: Any) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent)
+
+
+def _refuse(message: str) -> None:
+    raise jinja2.TemplateError(message)

@@ -1,0 +1,66 @@
+"""One line of `.capture.jsonl` as a whole: what was asked, what was answered, with which tokens."""
+
+import msgspec
+
+from ng_capture.ingest.messages import Message, answer_message, request_messages
+from ng_capture.ingest.streams import assemble
+from ng_capture.ingest.token_fields import RawTokens, read_streamed_tokens, read_tokens
+from ng_capture.records.json_text import decode_json, encode_json, object_in, printable
+from ng_capture.records.raw_call import finish_reason
+from ng_capture.records.streams import stream_events
+
+
+class Exchange(msgspec.Struct, frozen=True, eq=False):
+    """A request and its response. `asked` are the turns of the request, `tools` the JSON text of what it offered."""
+
+    call_id: str
+    line: int
+    started_at: float
+    completed_at: float
+    model: str
+    response_id: str | None
+    asked: tuple[Message, ...]
+    tools: str
+    answer: Message | None
+    finish_reason: str | None
+    tokens: RawTokens | None
+
+    @property
+    def conversation(self) -> tuple[Message, ...]:
+        """What was asked and what was answered."""
+        return self.asked if self.answer is None else (*self.asked, self.answer)
+
+
+def decode_exchange(data: bytes, line: int) -> Exchange | None:
+    """The exchange of a line, None where it names no call; raises ValueError for what is no JSON object."""
+    value, _ = decode_json(data)
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    call_id = value.get("model_call_id")
+    if not isinstance(call_id, str) or not call_id:
+        return None
+    events = stream_events(value.get("response_raw"))
+    response = object_in(value.get("response")) or assemble(events)
+    request = object_in(value.get("request"))
+    tokens = read_tokens(response) or read_streamed_tokens(events)
+    return Exchange(
+        call_id=printable(call_id),
+        line=line,
+        started_at=_seconds(value.get("started_at")),
+        completed_at=_seconds(value.get("completed_at")),
+        model=_word(response.get("model")) or _word(request.get("model")) or "",
+        response_id=_word(response.get("id")),
+        asked=request_messages(request),
+        tools=encode_json(request.get("tools") or []).decode(),
+        answer=answer_message(response),
+        finish_reason=finish_reason(response),
+        tokens=tokens,
+    )
+
+
+def _seconds(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+
+
+def _word(value: object) -> str | None:
+    return printable(value) if isinstance(value, str) and value else None

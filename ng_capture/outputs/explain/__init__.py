@@ -1,0 +1,1 @@
+"""Why a verdict: the findings, where each prefix breaks, the likely cause, what it costs."""

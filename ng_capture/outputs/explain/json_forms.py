@@ -1,0 +1,69 @@
+"""Two spellings of one tool call: is the value the same, and in what does the spelling differ first?"""
+
+import json
+import re
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+_LEXEME = re.compile(r'"(?:[^"\\]|\\.)*"|[-+0-9.eE]+|[{}\[\]:,]|\w+|\S')
+
+
+class Spelled(NamedTuple):
+    """A JSON value in a text, and where it stands."""
+
+    text: str
+    value: Any
+    duplicate_key: bool
+
+
+def json_around(text: str, place: int) -> Spelled | None:
+    """The outermost JSON object or array that holds a place of the text; None where none does."""
+    start = text.find("{", 0)
+    for match in re.finditer(r"[{\[]", text[: place + 1]):
+        start = match.start()
+        found = _decoded(text, start)
+        if found is not None and start + len(found.text) > place:
+            return found
+    return None
+
+
+def json_cause(held: Spelled, new: Spelled) -> str:
+    """The cause that tells two spellings of a tool call apart."""
+    if held.duplicate_key and not new.duplicate_key:
+        return "tool_json_duplicate_key"
+    if _without_ids(held.value) != _without_ids(new.value):
+        return "tool_call_changed"
+    if held.value != new.value:
+        return "tool_call_id_added"
+    for one, other in zip_longest(_LEXEME.findall(held.text), _LEXEME.findall(new.text)):
+        if one != other:
+            return _lexeme_cause(one or "", other or "")
+    return "tool_json_indented" if "\n" in held.text or "\n" in new.text else "tool_json_compact"
+
+
+def _lexeme_cause(one: str, other: str) -> str:
+    if not (one.startswith('"') and other.startswith('"')):
+        return "tool_json_number_form"
+    return "tool_json_escaped" if json.loads(one) == json.loads(other) else "tool_json_key_order"
+
+
+def _decoded(text: str, start: int) -> Spelled | None:
+    twice = False
+
+    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal twice
+        twice = twice or len({key for key, _ in members}) < len(members)
+        return dict(members)
+
+    try:
+        value, end = json.JSONDecoder(object_pairs_hook=pairs).raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return Spelled(text[start:end], value, twice)
+
+
+def _without_ids(value: Any) -> Any:
+    """The calls without the id that a server gives them."""
+    if isinstance(value, list):
+        return [_without_ids(member) for member in value]
+    return {key: member for key, member in value.items() if key != "id"} if isinstance(value, dict) else value

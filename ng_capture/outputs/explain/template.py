@@ -1,0 +1,128 @@
+"""Does a chat template keep prefixes? Growing conversations, rendered at every step, tell where it does not."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from ng_capture.chat_template import Render, TemplateRefuses, load_template, renderer
+
+_AROUND = 60
+_THINKING_SWITCH = "enable_thinking"
+_EMPTY_THOUGHT = re.compile(r"\A\s*<think>\s*</think>\s*")
+
+_TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "look_up",
+            "description": "Look something up.",
+            "parameters": {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
+        },
+    }
+]
+
+
+def _call(number: int, word: str) -> dict[str, Any]:
+    return {"id": f"call{number:05d}", "type": "function", "function": {"name": "look_up", "arguments": {"word": word}}}
+
+
+_ASKED = {"role": "user", "content": "What is a quern?"}
+_SYSTEM = {"role": "system", "content": "You answer briefly."}
+_AGAIN = {"role": "user", "content": "And a saddle quern?"}
+_PLAIN = {"role": "assistant", "content": "A hand mill."}
+_THOUGHT = {"role": "assistant", "content": "A hand mill.", "reasoning_content": "I know this one."}
+_CALLING = {"role": "assistant", "content": "Let me look.", "tool_calls": [_call(1, "quern")]}
+_ONLY_CALLING = {"role": "assistant", "content": "", "tool_calls": [_call(1, "quern")]}
+_THOUGHT_CALLING = {**_CALLING, "reasoning_content": "I should look it up."}
+_BOTH_CALLING = {"role": "assistant", "content": "", "tool_calls": [_call(1, "quern"), _call(2, "saddle")]}
+_FOUND = {"role": "tool", "tool_call_id": "call00001", "name": "look_up", "content": "a stone hand mill"}
+_FOUND_TOO = {"role": "tool", "tool_call_id": "call00002", "name": "look_up", "content": "a flat one"}
+
+CONVERSATIONS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "second user turn": [_SYSTEM, _ASKED, _PLAIN, _AGAIN, _PLAIN],
+    "tool call": [_SYSTEM, _ASKED, _CALLING, _FOUND, _PLAIN],
+    "parallel tool calls": [_SYSTEM, _ASKED, _BOTH_CALLING, _FOUND, _FOUND_TOO, _PLAIN],
+    "empty content": [_SYSTEM, _ASKED, _ONLY_CALLING, _FOUND, _PLAIN],
+    "tool result, second user turn": [_SYSTEM, _ASKED, _CALLING, _FOUND, _PLAIN, _AGAIN, _PLAIN],
+    "reasoning with a tool call": [_SYSTEM, _ASKED, _THOUGHT_CALLING, _FOUND, _THOUGHT],
+    "reasoning, second user turn": [_SYSTEM, _ASKED, _THOUGHT, _AGAIN, _THOUGHT],
+    "reasoning with a tool call, second user turn": [
+        *(_SYSTEM, _ASKED, _THOUGHT_CALLING, _FOUND, _THOUGHT, _AGAIN, _THOUGHT),
+    ],
+}
+"""Growing conversations by the feature that each adds."""
+
+
+class Feature(msgspec.Struct, frozen=True, kw_only=True):
+    """One feature of a template. Where it is broken: after which turn, at which character, what was there, what is."""
+
+    name: str
+    status: Literal["kept", "broken", "refused"]
+    turn: int | None = None
+    at: int | None = None
+    held: str | None = None
+    new: str | None = None
+    note: str | None = None
+
+
+class TemplateReport(msgspec.Struct, frozen=True):
+    """Whether a chat template renders history as it was generated."""
+
+    schema: str
+    place: str
+    keeps_prefixes: bool
+    features: tuple[Feature, ...]
+
+
+def check_template(place: str) -> TemplateReport:
+    """Render every conversation step by step; raises UsageError where there is no template."""
+    template = load_template(place)
+    render = renderer(template, _TOOLS)
+    features = [_feature(name, turns, render) for name, turns in CONVERSATIONS.items()]
+    if _THINKING_SWITCH in template:
+        silent = renderer(template, _TOOLS, **{_THINKING_SWITCH: False})
+        features.append(_feature("thinking switched off", CONVERSATIONS["tool result, second user turn"], silent))
+    kept = all(feature.status != "broken" for feature in features)
+    return TemplateReport("ng-capture.template/1", place, kept, tuple(features))
+
+
+def _feature(name: str, turns: Sequence[Mapping[str, Any]], render: Render) -> Feature:
+    try:
+        for turn, held, new, what in _steps(turns, render):
+            if not new.startswith(held):
+                return _broken(name, turn, held, new, what)
+    except TemplateRefuses as error:
+        return Feature(name=name, status="refused", note=str(error)[:200])
+    return Feature(name=name, status="kept")
+
+
+def _steps(turns: Sequence[Mapping[str, Any]], render: Render) -> Iterator[tuple[int, str, str, str]]:
+    """What was held and what must begin with it: each prompt and its answer, each answer and the next prompt."""
+    for turn, message in enumerate(turns):
+        if message["role"] != "assistant":
+            continue
+        prompt = render(turns[:turn], True)
+        answered = render(turns[: turn + 1], False)
+        if not message.get("reasoning_content") and answered.startswith(prompt):
+            # a block that the template writes for an answer without reasoning was not generated
+            answered = prompt + _EMPTY_THOUGHT.sub("", answered[len(prompt) :])
+        yield turn, prompt, answered, "the answer does not begin where its prompt ended"
+        following = next((later for later in range(turn + 1, len(turns)) if turns[later]["role"] == "assistant"), None)
+        if following is not None:
+            yield turn, answered, render(turns[:following], True), "the next prompt renders the answer otherwise"
+
+
+def _broken(name: str, turn: int, held: str, new: str, what: str) -> Feature:
+    shorter = min(len(held), len(new))
+    at = next((place for place in range(shorter) if held[place] != new[place]), shorter)
+    return Feature(
+        name=name,
+        status="broken",
+        turn=turn,
+        at=at,
+        held=held[at : at + _AROUND],
+        new=new[at : at + _AROUND],
+        note=what,
+    )
