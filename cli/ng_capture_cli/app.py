@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ng_capture import __version__
-from ng_capture_cli import exits, explain, health, reason, rebuild, schema, verify
+from ng_capture_cli import exits, explain, health, reason, rebuild, schema, show, verify
 
 app = typer.Typer(
     name="ng-capture",
@@ -38,6 +38,7 @@ def main(
 app.command("verify")(exits.quietly(verify.command))
 app.command("rebuild")(exits.quietly(rebuild.command))
 app.command("explain")(exits.quietly(explain.command))
+app.command("show")(exits.quietly(show.command))
 app.command("health")(exits.quietly(health.command))
 app.command("reason")(exits.quietly(reason.command))
 app.command("schema")(exits.quietly(schema.command))

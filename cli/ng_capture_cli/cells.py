@@ -2,14 +2,9 @@
 
 from rich.cells import cell_len, set_cell_size
 
-from ng_capture_cli.terminal import safe
+__all__ = ["cell_len", "cut", "fit"]
 
 _MORE = "…"
-
-
-def shown(text: str) -> str:
-    """The text on one line: line breaks and tabs as escapes, everything unsafe made visible."""
-    return safe(text.replace("\\", "\\\\") if "\n" in text or "\t" in text else text).replace("\t", "\\t")
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:

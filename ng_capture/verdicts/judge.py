@@ -165,12 +165,12 @@ def _with_chains(fault: Defect, analysis: Analysis) -> Defect:
     for chain in analysis.chains[:4]:
         first, last = (analysis.calls[call] for call in (chain.calls[0], chain.calls[-1]))
         calls = first.id if first is last else f"{first.id} to {last.id}"
-        shown.append(f"{calls} ({_moment(first.fields.created_at)} to {_moment(last.fields.created_at)})")
+        shown.append(f"{calls} ({moment(first.fields.created_at)} to {moment(last.fields.created_at)})")
     more = f"; {len(analysis.chains) - 4} more" if len(analysis.chains) > 4 else ""
     return fault.at(detail="; ".join(shown) + more)
 
 
-def _moment(seconds: float) -> str:
+def moment(seconds: float) -> str:
     """UTC, or the bare number where it is no time of this world."""
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

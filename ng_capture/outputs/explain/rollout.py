@@ -36,13 +36,16 @@ class ShownRollout(msgspec.Struct, frozen=True, eq=False):
         return answer_message({"output": list(call.fields.output_items)}) if call.fields.output_items else None
 
 
-def read_rollout(task: VerifyTask) -> ShownRollout:
-    """Read and judge one rollout with its raw calls; raises SurroundingsError."""
+def read_rollout(task: VerifyTask, *, raw_calls: bool = True) -> ShownRollout:
+    """Read and judge one rollout, with its raw calls where they are wanted or there are no records.
+
+    Raises SurroundingsError.
+    """
     snapshot = Snapshot(rollout_id=task.rollout_id)
     exchanges: list[Exchange] = []
     if task.files is not None:
         snapshot = read_snapshot(task.files)
-        exchanges = _exchanges(task.files)
+        exchanges = _exchanges(task.files) if raw_calls or not snapshot.entries else []
     row = decoded(task.row)
     whole = with_raw_records(snapshot, exchanges)
     judgement = judge(whole, row.evidence if row is not None else NO_EVIDENCE, task.judging)
