@@ -11,6 +11,7 @@ import jinja2.ext
 import jinja2.sandbox
 
 from ng_capture.errors import UsageError
+from ng_capture.tokenizer import cached_chat_template
 
 _HINT = "give a folder with chat_template.jinja or tokenizer_config.json, a .jinja file, or a name in the local cache"
 
@@ -85,15 +86,9 @@ def _of_config(path: Path) -> str:
 
 
 def _of_cache(name: str) -> str:
-    import transformers
-
-    try:
-        template = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True).chat_template
-    except Exception as error:
-        # the library raises whatever it likes for a name that it does not have
-        raise UsageError(f"{name}: no chat template there, and none in the local cache", hint=_HINT) from error
-    if not isinstance(template, str):
-        raise UsageError(f"{name}: has no chat template", hint=_HINT)
+    template = cached_chat_template(name)
+    if template is None:
+        raise UsageError(f"{name}: no chat template there, and none in the local cache", hint=_HINT)
     return template
 
 

@@ -14,14 +14,11 @@ _SENTENCEPIECE_SPACE = "\u2581"
 class Tokenizer:
     """The pieces of a vocabulary as bytes; `control` ids are special, `added` ids are no pieces of the model's own."""
 
-    def __init__(
-        self, piece: Callable[[int], bytes | None], control: frozenset[int], added: frozenset[int], template: Any = None
-    ) -> None:
+    def __init__(self, piece: Callable[[int], bytes | None], control: frozenset[int], added: frozenset[int]) -> None:
         self._piece = piece
         self._pieces: dict[int, bytes] = {}
         self.control = control
         self.added = added
-        self.template = template
 
     def piece(self, token_id: int) -> bytes:
         """The bytes that one id stands for; an id outside the vocabulary is shown as its number."""
@@ -62,6 +59,18 @@ def load_tokenizer(place: str) -> Tokenizer:
     except Exception as error:
         # the libraries raise whatever they like for a file that is none of theirs
         raise UsageError(f"{place}: no tokenizer can be read there: {error}", hint="--tokenizer FOLDER") from error
+
+
+def cached_chat_template(name: str) -> str | None:
+    """The chat template of a hub name, None where the local cache has none."""
+    import transformers
+
+    try:
+        template = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True).chat_template
+    except Exception:
+        # the library raises whatever it likes for a name that it does not have
+        return None
+    return template if isinstance(template, str) else None
 
 
 def _of_json(path: Path) -> Tokenizer:

@@ -124,6 +124,43 @@ def _torn_line() -> Case:
     return case
 
 
+# what the ids of the fixtures say, for --tokenizer
+_WORDS = {
+    1: "<|user|>",
+    2: "What is a quern?",
+    3: "<|user|>And a saddle quern?",
+    4: "<|user|>Who used it?",
+    5: "<|system|>",
+    6: "<|user|>Where?",
+    7: "<|end|>",
+    8: "<|helper|>",
+    9: "Look up: quern",
+    10: "<|tool|>a hand mill",
+    11: "A stone hand mill.",
+    12: "A flat one.",
+    13: "A flat stone",
+    14: " for grain.",
+    15: "Farmers.",
+    16: "In Europe",
+    17: " and",
+    18: " Asia.",
+    20: "<think>",
+    21: "I know this one.</think>",
+    22: "Found",
+    23: " it.",
+    30: "Summary: a quern is a hand mill.",
+}
+
+
+def _tokenizer() -> bytes:
+    """A vocabulary of whole phrases in the form of the tokenizers library."""
+    vocab = {_WORDS.get(token_id, f"<unused {token_id}>"): token_id for token_id in range(31)}
+    model = {"type": "WordLevel", "vocab": vocab, "unk_token": "<unused 0>"}
+    parts = ("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder")
+    whole = {"version": "1.0", **dict.fromkeys(parts), "added_tokens": [], "model": model}
+    return json.dumps(whole, indent=1).encode() + b"\n"
+
+
 def contents() -> Files:
     """Every made file by its path under fixtures/."""
     made: Files = {}
@@ -131,6 +168,7 @@ def contents() -> Files:
         made |= {f"capture/{name}": data for name, data in case.files.items()}
     made["rollouts.jsonl"] = in_lines(canonical(case.row) for case in cases())
     expected = {case.forge.rollout_id: case.expected for case in cases()}
+    made["tokenizer.json"] = _tokenizer()
     made["expected.json"] = (json.dumps(expected, indent=1) + "\n").encode()
     return made
 

@@ -10,6 +10,16 @@ from pydantic import BaseModel
 
 from ng_capture.outputs.shapes.captured import FinishedRow, RawCallLine, StoreStateFile, TokenLine
 from ng_capture.outputs.shapes.health import HealthFile
+from ng_capture.outputs.shapes.shown import (
+    ExplainedDirectory,
+    ExplainedRollout,
+    ExplainedTemplate,
+    MessageShape,
+    ShownCall,
+    ShownList,
+    ShownRolloutTree,
+    TokenSpanShape,
+)
 from ng_capture.outputs.shapes.written import RebuiltRow, ReceiptFile, RolloutVerdict, RowOfChain, VerifyDocument
 
 SHAPES: dict[str, type[BaseModel]] = {
@@ -20,6 +30,14 @@ SHAPES: dict[str, type[BaseModel]] = {
     "verdict": RolloutVerdict,
     "verify-document": VerifyDocument,
     "health-document": HealthFile,
+    "explained-rollout": ExplainedRollout,
+    "explained-directory": ExplainedDirectory,
+    "explained-template": ExplainedTemplate,
+    "shown-list": ShownList,
+    "shown-rollout": ShownRolloutTree,
+    "shown-call": ShownCall,
+    "shown-message": MessageShape,
+    "shown-tokens": TokenSpanShape,
     "rebuilt-row": RebuiltRow,
     "training-row": RowOfChain,
     "receipt": ReceiptFile,
