@@ -93,7 +93,8 @@ def _explain_rollout(
     explanation = explain(shown, tokenizer)
     if as_json:
         breaks = tuple(each for each in explanation.breaks if chosen is None or each.call == chosen)
-        sink.write(msgspec.json.encode(msgspec.structs.replace(explanation, breaks=breaks)) + b"\n")
+        unlinked = tuple(each for each in explanation.unlinked if chosen is None or each.call == chosen)
+        sink.write(msgspec.json.encode(msgspec.structs.replace(explanation, breaks=breaks, unlinked=unlinked)) + b"\n")
     else:
         sink.write(explanation_screen(explanation, chosen, colors).encode())
     return exits.DONE

@@ -38,7 +38,14 @@ def _explanation(explanation: Explanation, call: str | None, colors: Colors) -> 
     for number, each in enumerate(breaks, 1):
         yield ""
         yield from _break(each, number, len(breaks), colors)
-    if not breaks:
+    unlinked = [each for each in explanation.unlinked if call is None or each.call == call]
+    for link in unlinked:
+        fits = "its prompt begins with no other call's sequence"
+        if link.fits is not None:
+            fits = f"its prompt does begin with all {link.fits_len:,} tokens of call {safe(link.fits)}"
+        yield ""
+        yield f"  no link   call {safe(link.call)} ({link.reason}): {fits}"
+    if not breaks and not unlinked:
         yield "  no prefix breaks" if call is None else f"  call {safe(call)} breaks no prefix"
 
 

@@ -59,17 +59,12 @@ def _wrapped(text: str, first: str, rest: str) -> list[str]:
 def _verdicts(metrics: HealthMetrics) -> Iterator[str]:
     judged = (metrics.trainable or 0) + (metrics.masked or 0)
     width = len(f"{metrics.rollouts:,}")
-    for name, number in (("trainable", metrics.trainable), ("masked", metrics.masked)):
+    open_ended = {"running": metrics.running, "abandoned": metrics.abandoned}
+    beside = ", ".join(f"{number:,} {name}" for name, number in open_ended.items() if number)
+    for name, number, note in (("trainable", metrics.trainable, ""), ("masked", metrics.masked, beside)):
         if number is not None:
             bar = "#" * round(_BAR * number / judged) if judged else ""
-            yield f"  {name:<9}   {number:>{width},}   {percent(number, judged):>7}  {bar}".rstrip()
-    open_calls = [
-        f"{number:,} {name}"
-        for name, number in (("running", metrics.running), ("abandoned", metrics.abandoned))
-        if number
-    ]
-    if open_calls:
-        yield f"  {'':<9}   of the masked: {', '.join(open_calls)}"
+            yield f"  {name:<9}   {number:>{width},}   {percent(number, judged):>7}  {bar}   {note}".rstrip()
     for name, number in (("retired", metrics.retired), ("unread", metrics.unread)):
         if number:
             yield f"  {name:<9}   {number:>{width},}"

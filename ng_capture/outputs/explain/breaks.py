@@ -1,7 +1,7 @@
 """The broken edges of a rollout: where each breaks, what stands there, the likely cause, what it costs."""
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -65,6 +65,31 @@ class Break(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str
     remedy: str
     tokens_lost: dict[str, int]
+
+
+class Unlinked(msgspec.Struct, frozen=True, kw_only=True):
+    """A call whose link failed although no prefix is broken: nothing was named, or what was named is not there.
+
+    `fits` is the call with whose whole sequence its prompt begins, None where there is none; `fits_len` counts its ids.
+    """
+
+    call: str
+    reason: str
+    fits: str | None
+    fits_len: int | None
+
+
+def find_unlinked(rollout: ShownRollout, breaks: Collection[Break]) -> tuple[Unlinked, ...]:
+    """The calls whose failed link is not a broken prefix."""
+    analysis, broken = rollout.judgement.analysis, {each.call for each in breaks}
+    found = []
+    for call_id, link in analysis.links.items():
+        if link.fault is not None and call_id not in broken:
+            fits = _fitting(rollout, analysis.calls[call_id], None)
+            full = analysis.calls[fits].full if fits is not None else None
+            length = None if full is None else len(full)
+            found.append(Unlinked(call=call_id, reason=link.fault.reason, fits=fits, fits_len=length))
+    return tuple(found)
 
 
 def find_breaks(rollout: ShownRollout, tokenizer: Tokenizer | None) -> tuple[Break, ...]:
@@ -160,7 +185,7 @@ def _break(
         held_meets=found.held_meets,
         new_meets=found.new_meets,
         texts_equal=None if tokenizer is None else edge.texts_equal,
-        fits=_fitting(rollout, call, parent),
+        fits=_fitting(rollout, call, parent.id),
         cause=cause.name,
         group=cause.group.value,
         confidence=likely.confidence,
@@ -196,13 +221,14 @@ def _window(ids: "array[int]", place: int, tokenizer: Tokenizer | None) -> Windo
     return Window(start, tuple(shown), None if tokenizer is None else tokenizer.text(shown))
 
 
-def _fitting(rollout: ShownRollout, call: Call, parent: Call) -> str | None:
+def _fitting(rollout: ShownRollout, call: Call, parent: str | None) -> str | None:
     """The call with the longest sequence that the prompt does begin with; none where only the parent would do."""
-    assert call.prompt is not None
+    if call.prompt is None:
+        return None
     fitting = [
         (len(other.full), other.id)
         for other in rollout.judgement.analysis.calls.values()
-        if other.id not in (call.id, parent.id)
+        if other.id not in (call.id, parent)
         and other.full is not None
         and other.generated
         and call.prompt.starts_with(other.full)

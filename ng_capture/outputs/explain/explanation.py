@@ -5,7 +5,7 @@ from collections import Counter
 import msgspec
 
 from ng_capture.errors import SurroundingsError
-from ng_capture.outputs.explain.breaks import Break, find_breaks
+from ng_capture.outputs.explain.breaks import Break, Unlinked, find_breaks, find_unlinked
 from ng_capture.outputs.explain.rollout import ShownRollout, read_rollout
 from ng_capture.outputs.verify import Unread, VerifyTask
 from ng_capture.tokenizer import Tokenizer
@@ -27,6 +27,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     raw_only: bool
     findings: tuple[Finding, ...]
     breaks: tuple[Break, ...]
+    unlinked: tuple[Unlinked, ...]
 
 
 class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +65,7 @@ def explain_task(task: VerifyTask, tokenizer: Tokenizer | None) -> Explanation |
 def explain(rollout: ShownRollout, tokenizer: Tokenizer | None) -> Explanation:
     """Why a rollout has its verdict."""
     judgement = rollout.judgement
+    breaks = find_breaks(rollout, tokenizer)
     return Explanation(
         rollout_id=judgement.rollout_id,
         verdict=judgement.verdict,
@@ -72,7 +74,8 @@ def explain(rollout: ShownRollout, tokenizer: Tokenizer | None) -> Explanation:
         chains=len(judgement.analysis.chains),
         raw_only=rollout.raw_only,
         findings=judgement.findings,
-        breaks=find_breaks(rollout, tokenizer),
+        breaks=breaks,
+        unlinked=find_unlinked(rollout, breaks),
     )
 
 

@@ -49,6 +49,15 @@ class BreakShape(Written):
     tokens_lost: dict[str, int] = Field(description="Trained tokens that this break alone costs, by policy.")
 
 
+class UnlinkedShape(Written):
+    """A call whose link failed although no prefix is broken."""
+
+    call: str
+    reason: str
+    fits: str | None = Field(description="The call with whose whole sequence its prompt begins.")
+    fits_len: int | None
+
+
 class ExplainedRollout(Written):
     """`explain PATH ROLLOUT --json`."""
 
@@ -63,6 +72,7 @@ class ExplainedRollout(Written):
     raw_only: bool = Field(description="The records were made of raw calls that are not ingested.")
     findings: list[FindingShape]
     breaks: list[BreakShape]
+    unlinked: list[UnlinkedShape]
 
 
 class CauseShape(Written):

@@ -87,7 +87,7 @@ def _lines(rollout: ShownRollout) -> Iterator[CallLine]:
     for chain, call_id in order:
         if call_id in told:
             continue
-        for other in (*retries.get(call_id, ()), call_id):
+        for other in sorted((*retries.get(call_id, ()), call_id), key=numbers.__getitem__):
             if other not in told:
                 told.add(other)
                 note = _note(analysis, other, call_id, numbers, lost)
