@@ -10,6 +10,7 @@ import polars as pl
 
 from ng_capture.files.writing import AtomicFile
 from ng_capture.records.usage import UNKNOWN_USAGE
+from ng_capture.verdicts.health.metrics import SUMS_OF_GYM
 from ng_capture.verdicts.health.rollout import RolloutHealth
 
 if TYPE_CHECKING:
@@ -18,16 +19,6 @@ if TYPE_CHECKING:
 _CHUNK = 10_000
 _TEXTS = ("rollout_id", "verdict", "activity", "task", "group", "terminal_method", "terminal_call", "terminal_chain")
 _LISTS = ("reasons", "models")
-_FROM_GYM = (
-    "n_calls",
-    "chains",
-    "roots",
-    "quarantined_calls",
-    "empty_generation_calls",
-    "unresolved_parent_calls",
-    "generated_tokens_captured",
-    "generated_tokens_delivered",
-)
 _FROM_MEASURES = ("calls", "zero_logprob_calls", "repeated_lines")
 _FROM_RAW = ("damaged_lines", "length_stopped_calls", "calls_with_partial_usage")
 _FROM_ACCOUNTING = {
@@ -38,7 +29,7 @@ _FROM_ACCOUNTING = {
 _WHOLE = (
     "attempt",
     *_FROM_MEASURES,
-    *_FROM_GYM,
+    *SUMS_OF_GYM,
     *_FROM_ACCOUNTING,
     "generated_tokens_lost",
     "parent_link_failures",
@@ -118,7 +109,7 @@ def _row(rollout: RolloutHealth) -> Mapping[str, object]:
     row |= {"rollout_id": rollout.rollout_id, "verdict": rollout.verdict, "activity": rollout.activity}
     row["reasons"] = None if rollout.reasons is None else list(rollout.reasons)
     if (gym := rollout.metrics) is not None:
-        row |= {name: getattr(gym, name) for name in (*_FROM_GYM, "delivered_fraction", "capture_incomplete")}
+        row |= {name: getattr(gym, name) for name in (*SUMS_OF_GYM, "delivered_fraction", "capture_incomplete")}
         failures = gym.parent_link_failures
         row["parent_link_failures"] = None if failures is None else sum(failures.values())
         if (terminal := gym.terminal_attribution) is not None:

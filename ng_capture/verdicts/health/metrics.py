@@ -90,3 +90,15 @@ class HealthMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
 METRICS = HealthMetrics.__struct_fields__
 """The names of all metrics, in the order in which they are told."""
+
+SUMS_OF_GYM = (
+    "n_calls",
+    "chains",
+    "roots",
+    "quarantined_calls",
+    "empty_generation_calls",
+    "unresolved_parent_calls",
+    "generated_tokens_captured",
+    "generated_tokens_delivered",
+)
+"""Those of NeMo Gym's metrics of a rollout that are summed up under their own names."""

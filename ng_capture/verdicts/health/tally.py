@@ -12,7 +12,7 @@ from ng_capture.verdicts.accounting import Accounting
 from ng_capture.verdicts.findings import Finding
 from ng_capture.verdicts.health.distribution import Distribution
 from ng_capture.verdicts.health.measures import Measures, RawMeasures, SamplingCount
-from ng_capture.verdicts.health.metrics import METRICS, HealthMetrics, TerminalCounts
+from ng_capture.verdicts.health.metrics import METRICS, SUMS_OF_GYM, HealthMetrics, TerminalCounts
 from ng_capture.verdicts.health.rollout import RolloutHealth
 from ng_capture.verdicts.metrics import Metrics
 
@@ -20,16 +20,6 @@ _EXAMPLES = 5
 _VALUES = 50
 UNSET = "unset"
 OTHER = "other"
-_SUMS_OF_GYM = (
-    "n_calls",
-    "chains",
-    "roots",
-    "quarantined_calls",
-    "empty_generation_calls",
-    "unresolved_parent_calls",
-    "generated_tokens_captured",
-    "generated_tokens_delivered",
-)
 
 
 class Example(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -161,7 +151,7 @@ class Tally:
             self._show(f"findings.{reason}", _example(rollout, reason))
 
     def _add_gym(self, metrics: Metrics, example: Example) -> None:
-        for name in _SUMS_OF_GYM:
+        for name in SUMS_OF_GYM:
             # a rollout without a chain has none of them: it adds nothing
             self._sum(name, getattr(metrics, name) or 0, example)
         self._count("parent_link_failures", metrics.parent_link_failures or {})
