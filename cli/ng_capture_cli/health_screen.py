@@ -81,7 +81,8 @@ def _tokens(metrics: HealthMetrics) -> Iterator[str]:
     yield "  generated tokens   " + "   ".join(f"{name} {value:,}" for name, value in told.items()) + fraction
     if metrics.generated_tokens_trained is not None:
         lost = metrics.lost_by_reason or {}
-        why = f" ({', '.join(f'{reason} {number:,}' for reason, number in list(lost.items())[:3])})" if lost else ""
+        told_why = ", ".join(f"{safe(reason)} {number:,}" for reason, number in list(lost.items())[:3])
+        why = f" ({told_why})" if lost else ""
         words = (
             f"trained {metrics.generated_tokens_trained:,}"
             f"   context {metrics.generated_tokens_context:,}   lost {metrics.generated_tokens_lost:,}{why}"
@@ -93,10 +94,10 @@ def _masked(document: HealthDocument) -> Iterator[str]:
     reasons = why_masked(document)
     if not reasons:
         return
-    width = max(24, *(len(why.reason) for why in reasons))
+    width = max(24, *(len(safe(why.reason)) for why in reasons))
     yield f"  {'why masked':<{width}}  rollouts   for example"
     for why in reasons[:_REASONS]:
-        yield f"    {why.reason:<{width}}{why.rollouts:>8,}   {safe(why.example)}".rstrip()
+        yield f"    {safe(why.reason):<{width}}{why.rollouts:>8,}   {safe(why.example)}".rstrip()
     if len(reasons) > _REASONS:
         yield f"    and {len(reasons) - _REASONS} more reasons"
 

@@ -73,9 +73,9 @@ def _check(name: str, option: str) -> None:
     if is_number(name):
         return
     metric = name.partition(".")[0]
-    close = difflib.get_close_matches(metric, [each for each in METRICS if each != metric], n=3)
+    close = difflib.get_close_matches(metric, list(filter(is_number, METRICS)), n=3)
     hint = f"did you mean {', '.join(close)}?" if close else "ng-capture schema health-document lists all metrics"
-    if metric in METRICS:
+    if any(map(is_number, (f"{metric}.p50", f"{metric}.torn_tail", f"{metric}.timeout", f"{metric}.method.none"))):
         hint = f"members of {metric} are named {metric}.<member>: see ng-capture health -f json"
     raise UsageError(f"{option} {name}: no metric that is a number", hint=hint)
 

@@ -102,7 +102,9 @@ def _all(analysis: Analysis, evidence: list[Defect]) -> Outcome:
     if evidence:
         return Outcome((), tuple(evidence))
     forest = analysis.forest
-    cut = forest.below(scored) | descendants(analysis, {scored}) if scored is not None else frozenset()
+    # links that run in a circle name what the scored call itself extends as its descendant
+    later = forest.below(scored) | descendants(analysis, {scored}) if scored is not None else frozenset()
+    cut = later.difference(analysis.path)
     doubted = {call for call in forest.order if _left_out(analysis, call)}
     standing = [call for call in forest.order if call not in cut and call not in doubted]
     unsettled = {call for group in analysis.kept_beside.unsettled for call in group}

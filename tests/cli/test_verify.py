@@ -11,6 +11,7 @@ import pytest
 from ng_capture.outputs.shapes import SHAPES
 from tests.support.command import COMMAND, run
 from tests.support.forge import Forge, write_rows
+from tests.support.runs import healthy
 
 
 @pytest.fixture
@@ -22,12 +23,6 @@ def store(tmp_path: Path) -> Path:
     name = "2-0.tokens.jsonl"
     (directory / name).write_bytes(torn[name][:-30])
     return directory
-
-
-def healthy(rollout_id: str) -> Forge:
-    forge = Forge(rollout_id)
-    forge.root([1, 2], [3], id="a").then([4], [5], id="b")
-    return forge
 
 
 def test_a_finding_is_one_line_with_its_place_and_the_summary_is_apart(store: Path) -> None:
@@ -76,9 +71,9 @@ def test_two_processes_change_no_byte(store: Path) -> None:
 
 @pytest.mark.parametrize("compression", [".gz", ".zst"])
 def test_a_compressed_rollout_is_judged_like_a_plain_one(tmp_path: Path, compression: str) -> None:
-    healthy("0-0").write(tmp_path / "packed", compression=compression)
-    healthy("0-0").write(tmp_path / "plain")
-    packed, plain = (run("verify", tmp_path / name, "-f", "jsonl").rows[0] for name in ("packed", "plain"))
+    healthy("0-0").write(tmp_path / "packed" / "run", compression=compression)
+    healthy("0-0").write(tmp_path / "plain" / "run")
+    packed, plain = (run("verify", "run", "-f", "jsonl", cwd=tmp_path / name).rows[0] for name in ("packed", "plain"))
     assert packed == plain
 
 

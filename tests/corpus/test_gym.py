@@ -68,10 +68,6 @@ def judged(rollout_id: str, source: str, policy: Policy = Policy.TERMINAL) -> Ju
     return judge(GYM.snapshot(rollout_id), GYM.evidence(rollout_id, source), Judging(policy=policy))
 
 
-def wanted_answer(rollout_id: str, source: str) -> Answer:
-    return corrected(answer_for_rollout(GYM.reference[source][rollout_id]), GYM.records(rollout_id))
-
-
 def _skip_if_open(records: Records) -> None:
     if records.open:
         pytest.skip("a call id has two contents, and which of them stands in the chains is not fixed")
@@ -119,13 +115,13 @@ def test_the_metrics_are_the_references(rollout_id: str, source: str) -> None:
     told = told_metrics(judged(rollout_id, source))
     said = GYM.reference[source][rollout_id]
     if said["metrics"]:
-        assert told == metrics_of(wanted_answer(rollout_id, source), said)
+        assert told == metrics_of(GYM.wanted_answer(rollout_id, source), said)
 
 
 @built_runs
 def test_chains_and_lists_of_calls_are_the_references(rollout_id: str, source: str) -> None:
     _skip_if_open(GYM.records(rollout_id))
-    told, wanted = answer_of(judged(rollout_id, source)), wanted_answer(rollout_id, source)
+    told, wanted = answer_of(judged(rollout_id, source)), GYM.wanted_answer(rollout_id, source)
     names = ("chains", "quarantined", "unresolved", "empty", "retries")
     assert {name: getattr(told, name) for name in names} == {name: getattr(wanted, name) for name in names}
 
@@ -149,7 +145,7 @@ def test_the_rebuilt_response_is_the_references(rollout_id: str, source: str) ->
     if said["outcome"] == "redundant":
         pytest.skip("the row carries token ids already: nothing is rebuilt")
     answer = answer_for_rollout(said)
-    if wanted_answer(rollout_id, source).chains != answer.chains:
+    if GYM.wanted_answer(rollout_id, source).chains != answer.chains:
         pytest.skip("a deviation changes the chains")
     response = GYM.evidence(rollout_id, source).response or {}
     built = rebuilt(judged(rollout_id, source), str(response.get("model") or ""))

@@ -10,6 +10,7 @@ from tests.support.bug_files import Change, tree_of
 from tests.support.bug_killed import problems_of_kills
 from tests.support.bug_rollouts import problems_of_rollout
 from tests.support.bug_setup import Ran, Workplace, prepared, set_up
+from tests.support.command import strict_json
 
 Problems = Iterator[str]
 _RECEIPT = ".receipt.json"
@@ -51,7 +52,7 @@ class Observed:
         ran = self.workplace.run(self.invocation, "-f", "json")
         if ran.exit_code != self.ran.exit_code:
             raise AssertionError(f"exit code {ran.exit_code} with -f json, {self.ran.exit_code} without")
-        document: dict[str, Any] = json.loads(ran.stdout, parse_constant=_refuse)
+        document: dict[str, Any] = strict_json(ran.stdout)
         return document
 
     @cached_property
@@ -83,10 +84,6 @@ class Observed:
             other.run(self.invocation)
             whole = other.root / path
             return whole.read_bytes() if whole.is_file() else None
-
-
-def _refuse(constant: str) -> None:
-    raise AssertionError(f"{constant} is no JSON")
 
 
 def problems_of(workplace: Workplace, invocation: Invocation, expected: Mapping[str, Any]) -> Problems:

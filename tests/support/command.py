@@ -25,6 +25,15 @@ class Run:
         return [json.loads(line) for line in self.out.splitlines()]
 
 
+def strict_json(text: str | bytes) -> Any:
+    """The value of a JSON text; raises AssertionError for NaN and Infinity, which are no JSON."""
+    return json.loads(text, parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")
+
+
 def run(*arguments: object, cwd: Path | None = None, **environment: str) -> Run:
     """Run `ng-capture` with these arguments; extra keywords are environment variables."""
     done = subprocess.run(

@@ -24,7 +24,7 @@ from ng_capture.verdicts.judge import Judgement
 from ng_capture.verdicts.metrics import empty_generation_calls, unresolved_parent_calls
 from tests.support.corpus import corpus_file, json_lines, readable_lines
 from tests.support.forge import canonical
-from tests.support.reference import Answer, Records
+from tests.support.reference import Answer, Records, corrected
 
 ALONE = "capture alone"
 WITH_ROW = "row"
@@ -65,6 +65,26 @@ class Gym:
         """What `expected.ours.jsonl` says, None where a rollout has no capture to judge alone."""
         ours = self.ours[rollout_id]
         return ours if source == WITH_ROW else ours["unattributed"]
+
+    def wanted_answer(self, rollout_id: str, source: str) -> Answer:
+        """The reference's answer with what the named deviations change in it."""
+        return corrected(answer_for_rollout(self.reference[source][rollout_id]), self.records(rollout_id))
+
+    def wanted_metrics(self, rollout_id: str, source: str) -> dict[str, Any] | None:
+        """The metrics that follow; None where nothing can be compared.
+
+        That is: the reference reports none, since the row has tokens of its own; or it refused to read the rollout, of
+        which we count the good lines; or a call id has two contents, and which of them stands in the chains is not
+        fixed.
+        """
+        said = self.reference[source][rollout_id]
+        if not said["metrics"]:
+            return None
+        if said.get("chains") is None:
+            return None if self.snapshot(rollout_id).entries else dict(said["metrics"])
+        if self.records(rollout_id).open:
+            return None
+        return metrics_of(self.wanted_answer(rollout_id, source), said)
 
     def snapshot(self, rollout_id: str) -> Snapshot:
         if rollout_id not in self._snapshots:

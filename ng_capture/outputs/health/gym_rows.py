@@ -87,10 +87,14 @@ def _reasons(metrics: _RowMetrics) -> Iterator[str]:
         yield "terminal_chain_broken"
     if metrics.chains is None:
         return
-    yield from (_OF_FAILURES[name] for name in metrics.parent_link_failures or () if name in _OF_FAILURES)
-    if status != "broken" and (metrics.roots or 0) > 1:
+    failures = [name for name in metrics.parent_link_failures or () if name in _OF_FAILURES]
+    yield from (_OF_FAILURES[name] for name in failures)
+    if failures or status == "broken":
+        # each of them begins a root and a chain of its own
+        return
+    if (metrics.roots or 0) > 1:
         yield "multiple_roots"
-    elif status != "broken" and metrics.chains > 1:
+    elif metrics.chains > 1:
         yield "multiple_ends"
 
 

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -11,16 +10,14 @@ from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.files.listing import Selection
 from ng_capture.files.names import compression_of, parse_name
 from ng_capture.files.reading import CaptureFile, Line
+from ng_capture.outputs.documents import DOCUMENT_HEADS, ReceiptFile, TextLine, entries, text_lines
 from ng_capture.outputs.health.gym_rows import METRICS_KEY, health_of_row
-from ng_capture.outputs.receipt import RECEIPT_SCHEMA, receipt_place
-from ng_capture.outputs.report import REPORT_SCHEMA
-from ng_capture.records.json_text import BOM, decode_json
+from ng_capture.outputs.receipt import receipt_place
+from ng_capture.records.json_text import decode_json
 from ng_capture.records.rollout_row import BadRow, decode_row
 from ng_capture.verdicts.health.rollout import RolloutHealth
 
 STANDARD_INPUT = "-"
-_DOCUMENTS = tuple(b'{"schema":"%b"' % schema.encode() for schema in (REPORT_SCHEMA, RECEIPT_SCHEMA))
-_END_OF_ENTRIES = b"]"
 
 
 class SavedFault(msgspec.Struct, frozen=True):
@@ -29,20 +26,6 @@ class SavedFault(msgspec.Struct, frozen=True):
     path: str
     line: int
     message: str
-
-
-class _Text(NamedTuple):
-    number: int
-    data: bytes
-
-
-class _Output(msgspec.Struct, frozen=True):
-    size: int
-    sha256: str
-
-
-class _Tail(msgspec.Struct, frozen=True):
-    output: _Output
 
 
 class SavedFile:
@@ -61,48 +44,45 @@ class SavedFile:
 
     def rollouts(self) -> Iterator[RolloutHealth]:
         """Every rollout of the file, each once, in the order of the file."""
-        receipt = receipt_place(self.path)
-        if self.path != STANDARD_INPUT and self._has(receipt):
-            yield from _entries(receipt, _lines(receipt))
+        receipt = self._receipt()
+        if receipt is not None:
+            yield from receipt.rollouts(RolloutHealth)
             return
         lines = self._lines()
         first = next(lines, None)
         if first is None:
             return
-        if first.data.startswith(_DOCUMENTS):
-            yield from _entries(self.path, _again(first, lines))
+        if first.data.startswith(DOCUMENT_HEADS):
+            yield from entries(self.path, _again(first, lines), RolloutHealth)
         else:
             yield from self._read(_again(first, lines))
 
-    def _has(self, receipt: str) -> bool:
-        """True if that receipt describes the file as it is."""
-        if not Path(receipt).is_file():
-            return False
-        last = b""
-        for line in _lines(receipt):
-            last = line.data
+    def _receipt(self) -> ReceiptFile | None:
+        """The receipt that describes the file as it is, None where there is none."""
+        place = receipt_place(self.path)
+        if self.path == STANDARD_INPUT or not Path(place).is_file():
+            return None
         try:
-            output = msgspec.json.decode(b"{" + last.removeprefix(_END_OF_ENTRIES + b","), type=_Tail).output
-        except msgspec.DecodeError:
-            return False
-        with CaptureFile(self.path, hashed=True) as file:
-            return file.size == output.size and file.sha256 == output.sha256
+            receipt = ReceiptFile(place)
+        except UsageError:
+            return None
+        return receipt if receipt.describes(Path(self.path)) else None
 
-    def _lines(self) -> Iterator[_Text]:
+    def _lines(self) -> Iterator[TextLine]:
         if self.path == STANDARD_INPUT:
             if sys.stdin is None:
                 raise SurroundingsError("standard input is closed")
-            yield from _texts(Line(number, 0, data) for number, data in enumerate(sys.stdin.buffer, 1))
+            yield from text_lines(Line(number, 0, data) for number, data in enumerate(sys.stdin.buffer, 1))
             return
         compression = compression_of(self.path)
         with CaptureFile(self.path, compression) as file:
-            yield from _texts(file.lines())
+            yield from text_lines(file.lines())
             if file.fault is not None:
                 message = "the compressed file is cut or damaged"
                 self.faults.append(SavedFault(self.path, file.fault.number, message))
 
-    def _read(self, lines: Iterable[_Text]) -> Iterator[RolloutHealth]:
-        read: Callable[[_Text], RolloutHealth | None] | None = None
+    def _read(self, lines: Iterable[TextLine]) -> Iterator[RolloutHealth]:
+        read: Callable[[TextLine], RolloutHealth | None] | None = None
         rebuilt = False
         for line in lines:
             try:
@@ -122,7 +102,7 @@ class SavedFile:
             message = f"{self.path}: no row has {METRICS_KEY}: these rollouts were never rebuilt"
             raise UsageError(message, hint=f"ng-capture health <capture directory> --rollouts {self.path}")
 
-    def _is_new(self, line: _Text, rollout: RolloutHealth) -> bool:
+    def _is_new(self, line: TextLine, rollout: RolloutHealth) -> bool:
         """False for a rollout that was told before: rows of its chains say the same; one that does not is named."""
         now = hash(msgspec.json.encode(rollout))
         before = self._told.setdefault(rollout.rollout_id, (line.number, now))
@@ -130,7 +110,7 @@ class SavedFile:
             self._fault(line, f"says otherwise of rollout {rollout.rollout_id} than line {before[0]}, which counts")
         return before[0] == line.number
 
-    def _reader(self, value: object) -> Callable[[_Text], RolloutHealth | None]:
+    def _reader(self, value: object) -> Callable[[TextLine], RolloutHealth | None]:
         """How to read this file, by its first object."""
         keys = value.keys() if isinstance(value, dict) else set()
         if {"rollout_id", "verdict", "findings"} <= keys:
@@ -143,14 +123,14 @@ class SavedFile:
             f"{self.path}: {what}", hint="ng-capture verify -f jsonl <capture directory> -o verdicts.jsonl"
         )
 
-    def _verdict(self, line: _Text) -> RolloutHealth | None:
+    def _verdict(self, line: TextLine) -> RolloutHealth | None:
         try:
             return msgspec.json.decode(line.data, type=RolloutHealth)
         except msgspec.DecodeError as error:
             self._fault(line, f"no verdict: {error}")
             return None
 
-    def _row(self, line: _Text) -> RolloutHealth | None:
+    def _row(self, line: TextLine) -> RolloutHealth | None:
         try:
             row = decode_row(line.data)
         except BadRow as error:
@@ -164,46 +144,11 @@ class SavedFile:
             return None
         return health_of_row(row.rollout_id, row)
 
-    def _fault(self, line: _Text, message: str) -> None:
+    def _fault(self, line: TextLine, message: str) -> None:
         self.faults.append(SavedFault(self.path, line.number, message))
 
 
-class _Document(msgspec.Struct, frozen=True):
-    rollouts: list[RolloutHealth]
-
-
-def _entries(path: str, lines: Iterable[_Text]) -> Iterator[RolloutHealth]:
-    """The rollouts of a document that ng-capture wrote: one a line between its first line and its last."""
-    try:
-        for line in lines:
-            entry = line.data.removesuffix(b",")
-            if entry.startswith(_END_OF_ENTRIES):
-                return
-            if not entry.startswith(_DOCUMENTS):
-                yield msgspec.json.decode(entry, type=RolloutHealth)
-            elif entry.endswith(b"}"):
-                # all of it in one line: somebody wrote it anew
-                yield from msgspec.json.decode(entry, type=_Document).rollouts
-                return
-    except msgspec.DecodeError as error:
-        raise UsageError(f"{path}: not as ng-capture writes it: {error}") from error
-    raise UsageError(f"{path}: the document is cut")
-
-
-def _lines(path: str) -> Iterator[_Text]:
-    """Lines of a plain file with something in them, without their line breaks."""
-    with CaptureFile(path) as file:
-        yield from _texts(file.lines())
-
-
-def _texts(lines: Iterable[Line]) -> Iterator[_Text]:
-    for line in lines:
-        data = (line.data.removeprefix(BOM) if line.number == 1 else line.data).strip()
-        if data:
-            yield _Text(line.number, data)
-
-
-def _again(first: _Text, rest: Iterator[_Text]) -> Iterator[_Text]:
+def _again(first: TextLine, rest: Iterator[TextLine]) -> Iterator[TextLine]:
     yield first
     yield from rest
 

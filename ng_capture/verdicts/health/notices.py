@@ -25,21 +25,23 @@ class _Sign(NamedTuple):
     means: str
     look_at: str
     value: Callable[[HealthMetrics], float] | None = None
+    also: tuple[str, ...] = ()
+
+    def told_by(self, metrics: HealthMetrics) -> str:
+        """The metric that shows it: of reasons that mean the same the first that stands there."""
+        names = (self.metric, *self.also)
+        return next((name for name in names if number_of(as_object(metrics), name)), self.metric)
 
 
 def notices(metrics: HealthMetrics) -> list[Notice]:
     """Everything that is worth a look, the worst first."""
-    told = as_object(metrics)
-    return [
-        Notice(
-            metric=sign.metric,
-            value=number_of(told, sign.metric) if sign.value is None else sign.value(metrics),
-            means=sign.means,
-            look_at=sign.look_at,
-        )
-        for sign in _SIGNS
-        if sign.shows(metrics)
-    ]
+    return [_notice(sign, metrics) for sign in _SIGNS if sign.shows(metrics)]
+
+
+def _notice(sign: _Sign, metrics: HealthMetrics) -> Notice:
+    metric = sign.told_by(metrics)
+    value = number_of(as_object(metrics), metric) if sign.value is None else sign.value(metrics)
+    return Notice(metric, value, sign.means, sign.look_at)
 
 
 def _of(part: int | None, whole: int | None) -> float:
@@ -110,12 +112,17 @@ _SIGNS = (
         lambda m: _reason(m, "capture_incomplete", "torn_tail", "missing_newline") > 0.01,
         "calls were announced and lost: a killed server or collector, a full disk, a path that is not captured",
         "the model server's log at the time of the lost call; calls to other paths under the capture address",
+        also=(
+            "reasons.torn_tail",
+            "reasons.missing_newline",
+        ),
     ),
     _Sign(
         "reasons.call_without_tokens",
         lambda m: _reason(m, "call_without_tokens", "partial_tokens") > 0,
         "calls are captured and their token ids are not: the engine does not return them",
         "the engine's options for token ids and log probabilities (return_token_ids, logprobs)",
+        also=("reasons.partial_tokens",),
     ),
     _Sign(
         "reasons.prefix_mismatch",
@@ -128,12 +135,14 @@ _SIGNS = (
         lambda m: _reason(m, "parent_unresolved", "link_missing") > 0.02,
         "requests that continue no captured call: history was compacted or edited, or a sub-agent is not tagged",
         "the harness's compaction settings; sub-agents need an id of their own",
+        also=("reasons.link_missing",),
     ),
     _Sign(
         "reasons.multiple_roots",
         lambda m: _reason(m, "multiple_roots", "multiple_ends") > 0.02,
         "sub-agents or side calls, and nothing that names the scored call",
         "give the finished rows (--rollouts), or train every chain (--policy all)",
+        also=("reasons.multiple_ends",),
     ),
     _Sign(
         "reasons.ambiguous_retry",
@@ -146,6 +155,10 @@ _SIGNS = (
         lambda m: _reason(m, "terminal_not_captured", "witness_disagreement", "terminal_ambiguous") > 0.02,
         "the scored answer is not the captured one: a proxy mints ids, or the answer is rewritten before scoring",
         "response id and text of one finished row beside its last captured call",
+        also=(
+            "reasons.witness_disagreement",
+            "reasons.terminal_ambiguous",
+        ),
     ),
     _Sign(
         "tool_single_call_fraction",

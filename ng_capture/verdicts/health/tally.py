@@ -54,7 +54,7 @@ class Tally:
         self._verdicts = {"trainable": 0, "masked": 0} if judged else {}
         counted = dict.fromkeys(("rollouts", "with_calls", "with_capture", "retired", "unread"), 0)
         self._sums: Counter[str] = Counter(counted | self._verdicts)
-        self._counts: dict[str, Counter[str]] = {}
+        self._counts: dict[str, Counter[str]] = {"reasons": Counter()} if judged else {}
         self._distributions: dict[str, Distribution] = {}
         self._usage = UNKNOWN_USAGE
         self._sampling: dict[str, dict[str, Counter[str]]] = {}
@@ -95,6 +95,8 @@ class Tally:
         if self._verdicts and number:
             self._sum("masked", number)
             self._count("reasons", {"empty_capture": number})
+            self._count("findings", {"empty_capture": number})
+        self._spread("calls_per_rollout", [0] * number)
 
     def add_unread(self, rollout_id: str) -> None:
         """Count a rollout whose files the machine could not read."""
@@ -126,7 +128,8 @@ class Tally:
             told["shared_seed_rollouts"] = sum(shared)
         if self._sampling:
             told["sampling"] = {
-                model: {name: dict(values) for name, values in asked.items()} for model, asked in self._sampling.items()
+                model: {name: _by_number(values) for name, values in sorted(asked.items())}
+                for model, asked in sorted(self._sampling.items())
             }
         return HealthMetrics(**told)
 
