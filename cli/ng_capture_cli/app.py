@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ng_capture import __version__
-from ng_capture_cli import exits, explain, health, reason, rebuild, schema, show, verify
+from ng_capture_cli import exits, explain, gc, health, reason, rebuild, schema, show, trash, verify
 
 app = typer.Typer(
     name="ng-capture",
@@ -40,5 +40,7 @@ app.command("rebuild")(exits.quietly(rebuild.command))
 app.command("explain")(exits.quietly(explain.command))
 app.command("show")(exits.quietly(show.command))
 app.command("health")(exits.quietly(health.command))
+app.command("gc")(exits.quietly(gc.command))
+app.add_typer(trash.trash)
 app.command("reason")(exits.quietly(reason.command))
 app.command("schema")(exits.quietly(schema.command))

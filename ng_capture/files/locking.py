@@ -23,15 +23,19 @@ def exclusive(path: str, patience: float) -> Iterator[None]:
     except OSError as error:
         raise SurroundingsError(f"{path}: cannot be opened: {error.strerror}") from error
     try:
-        deadline = time.monotonic() + patience
-        while not _locked(descriptor, path):
-            if time.monotonic() > deadline:
-                raise Busy(f"{path}: locked by another process for {patience:g} s", hint="try again later")
-            time.sleep(_PAUSE)
+        _wait_for(descriptor, path, patience)
         yield
     finally:
         # closing releases the lock; the file stays, since unlinking it would give the next two processes two locks
         os.close(descriptor)
+
+
+def _wait_for(descriptor: int, path: str, patience: float) -> None:
+    deadline = time.monotonic() + patience
+    while not _locked(descriptor, path):
+        if time.monotonic() >= deadline:
+            raise Busy(f"{path}: locked by another process for {patience:g} s", hint="try again later")
+        time.sleep(_PAUSE)
 
 
 def _locked(descriptor: int, path: str) -> bool:
@@ -42,3 +46,23 @@ def _locked(descriptor: int, path: str) -> bool:
         return filelock.lock_descriptor(descriptor, blocking=False)
     except OSError as error:
         raise SurroundingsError(f"{path}: cannot be locked: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def exclusive_if_there(path: str, patience: float) -> Iterator[bool]:
+    """Hold an existing lock for the block; False where there is no lock file: then nobody has written by the protocol.
+
+    The file is never made, emptied or removed. Raises Busy after `patience` seconds.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        yield False
+        return
+    except OSError as error:
+        raise SurroundingsError(f"{path}: cannot be opened: {error.strerror}") from error
+    try:
+        _wait_for(descriptor, path, patience)
+        yield True
+    finally:
+        os.close(descriptor)

@@ -98,6 +98,48 @@ def replace_file(path: Path, data: bytes) -> None:
         file.write(data)
 
 
+def append_line(path: Path, line: bytes) -> None:
+    """Durably put a line behind what a file holds; the file and its name are made where there are none."""
+    with _failures_of(path):
+        new = not path.exists()
+        with open(path, "ab", buffering=0) as file:
+            file.write(line + b"\n")
+            # before anything that the line announces: a power cut must not take the announcement away alone
+            os.fsync(file.fileno())
+        if new:
+            sync_directory(path.parent)
+
+
+def make_directory(path: Path) -> None:
+    """Durably make a directory, and those above it that are not there."""
+    with _failures_of(path):
+        if path.is_dir():
+            return
+        make_directory(path.parent)
+        path.mkdir(exist_ok=True)
+        # a name in a directory is durable only with that directory
+        sync_directory(path.parent)
+
+
+def copy_durably(source: Path, target: Path) -> None:
+    """A copy with the times of its original, whole and durable under its name."""
+    with _failures_of(target):
+        status = source.stat()
+        with AtomicFile(target) as file:
+            file.write(source.read_bytes())
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def move(source: Path, target: Path) -> bool:
+    """Give a file another name in the same file system; False where it is not there. Durable with `sync_directory`."""
+    with _failures_of(source):
+        try:
+            source.rename(target)
+        except FileNotFoundError:
+            return False
+        return True
+
+
 def discard(path: Path) -> None:
     """Remove a file, durably; one that is not there is no failure."""
     with _failures_of(path):

@@ -102,6 +102,15 @@ def _health(args: dict[str, Any]) -> list[str]:
     return _all_read(args, line)
 
 
+def _gc(args: dict[str, Any]) -> list[str]:
+    line = [str(args.pop("store"))]
+    for name, option in (("older_than_days", "--older-than"), ("tombstone_age_days", "--tombstone-age")):
+        line += [option, f"{args.pop(name)}d"] if name in args else []
+    for name in ("dry_run", "include_masked", "without_receipt"):
+        line += [f"--{name.replace('_', '-')}"] if args.pop(name, False) else []
+    return _all_read(args, line)
+
+
 def _all_read(args: dict[str, Any], line: list[str]) -> list[str]:
     assert not args, f"no option is known for {sorted(args)}"
     return line
@@ -119,4 +128,5 @@ _COMMANDS: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "verify": _verify,
     "rebuild": _rebuild,
     "health": _health,
+    "gc": _gc,
 }

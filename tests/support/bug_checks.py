@@ -46,6 +46,11 @@ class Observed:
         lines = map(json.loads, self.as_json.stdout.splitlines())
         return {report["rollout_id"]: report for report in lines}
 
+    def went(self, words: set[str]) -> list[str]:
+        """The rollouts of which `gc` printed one of these words."""
+        lines = (line.split(": ") for line in self.ran.stdout.decode().splitlines())
+        return sorted(line[0] for line in lines if line[1] in words)
+
     @cached_property
     def health(self) -> dict[str, Any]:
         """The same run of `health` as a document; anything but strict JSON fails."""
@@ -241,6 +246,30 @@ def _output(observed: Observed, expected: str) -> Problems:
         yield f"output: {expected!r} is not understood"
 
 
+def _removed(observed: Observed, expected: list[str]) -> Problems:
+    told = observed.went({"trashed", "purged"})
+    if told != sorted(expected):
+        yield f"removed {told}, expected {expected}; printed: {observed.ran.text[-2000:]}"
+
+
+def _would_remove(observed: Observed, expected: list[str]) -> Problems:
+    told = observed.went({"trash", "purge"})
+    if told != sorted(expected):
+        yield f"would remove {told}, expected {expected}"
+
+
+def _kept(observed: Observed, expected: Mapping[str, str]) -> Problems:
+    for rollout_id, reason in expected.items():
+        if f"{rollout_id}: kept: {reason}: " not in observed.ran.stdout.decode():
+            yield f"{rollout_id} is not kept for {reason}: {observed.ran.text[-2000:]}"
+
+
+def _removed_temporary(observed: Observed, expected: list[str]) -> Problems:
+    gone = {name.rpartition("/")[2] for name in observed.change.before.keys() - observed.change.after.keys()}
+    if not set(expected) <= gone:
+        yield f"left-over temporary files that are gone: {sorted(gone)}, expected {expected}"
+
+
 _CHECKS: dict[str, Callable[[Observed, Any], Problems]] = {
     "exit_code": _exit_code,
     "rollouts": _rollouts,
@@ -255,4 +284,8 @@ _CHECKS: dict[str, Callable[[Observed, Any], Problems]] = {
     "metrics": _metrics,
     "failed_checks": _failed_checks,
     "output": _output,
+    "removed": _removed,
+    "would_remove": _would_remove,
+    "kept": _kept,
+    "removed_temporary": _removed_temporary,
 }

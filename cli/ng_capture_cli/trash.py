@@ -1,0 +1,111 @@
+"""`ng-capture trash`: look into the trash of a capture directory, bring rollouts back, empty it."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+if TYPE_CHECKING:
+    from ng_capture.retention.trash import TrashPlan
+
+from ng_capture.errors import UsageError
+from ng_capture_cli import exits
+from ng_capture_cli.quantities import in_bytes, seconds
+from ng_capture_cli.terminal import safe, tell, tell_error
+
+trash = typer.Typer(
+    name="trash",
+    help="Look into the trash of a capture directory, bring rollouts back, empty it.",
+    no_args_is_help=True,
+)
+
+Directory = Annotated[str, typer.Argument(metavar="DIR", help="The capture directory.")]
+LockTimeout = Annotated[
+    float, typer.Option("--lock-timeout", metavar="SECONDS", min=0, help="How long to wait for a lock.")
+]
+
+
+def list_trash(
+    directory: Directory, as_json: Annotated[bool, typer.Option("--json", help="One object a rollout.")] = False
+) -> int:
+    """List what lies in the trash."""
+    for plan in _plans(directory):
+        for rollout in plan.rollouts():
+            size = sum(file.size for file in rollout.files)
+            if as_json:
+                told = {"plan": plan.name, "rollout_id": rollout.rollout_id, "why": rollout.why, "bytes": size}
+                sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+            else:
+                line = f"{plan.name}  {safe(rollout.rollout_id)}  {in_bytes(size)}  {safe(rollout.why)}\n"
+                sys.stdout.buffer.write(line.encode())
+    return exits.DONE
+
+
+def restore_from_trash(
+    directory: Directory,
+    names: Annotated[list[str], typer.Argument(metavar="ROLLOUT...", help="Rollout ids, or names of plans.")],
+    lock_timeout: LockTimeout = 10.0,
+) -> int:
+    """Bring rollouts back as they were: the same bytes, the same times, writable again."""
+    from ng_capture.retention.holder import only_one
+    from ng_capture.retention.restore import restore
+
+    found, problems = set[str](), 0
+    with only_one(directory, lock_timeout):
+        for plan in reversed(_plans(directory)):
+            for rollout in plan.rollouts():
+                wanted = {rollout.rollout_id, plan.name} & set(names)
+                if not wanted or rollout.rollout_id in found:
+                    continue
+                found |= {*wanted, rollout.rollout_id}
+                result = restore(plan, rollout, patience=lock_timeout)
+                if result.problem is not None:
+                    problems += 1
+                    tell_error(f"{result.rollout_id}: stays in the trash: {result.problem}")
+                else:
+                    sys.stdout.buffer.write(f"{safe(result.rollout_id)}: restored from {plan.name}\n".encode())
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise UsageError(
+            f"{directory}: not in its trash: {', '.join(missing)}", hint=f"ng-capture trash ls {directory}"
+        )
+    return exits.SURROUNDINGS if problems else exits.DONE
+
+
+def purge_trash(
+    directory: Directory,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", metavar="AGE", help="Only plans of this age (default: all of them).")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal nothing is asked.")] = False,
+) -> int:
+    """Delete what lies in the trash for good."""
+    from ng_capture.retention.holder import only_one
+    from ng_capture.retention.restore import purge
+    from ng_capture.retention.surroundings import file_system_now
+
+    age = seconds(older_than, "--older-than") if older_than is not None else 0.0
+    with only_one(directory, 0.0):
+        now = file_system_now(directory)
+        plans = [plan for plan in _plans(directory) if now - plan.made_at >= age]
+        asking = not yes and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+        if plans and asking and not typer.confirm(f"Delete {len(plans)} plans of {directory} for good?", err=True):
+            return exits.DONE
+        freed = sum(map(purge, plans))
+    tell(f"{len(plans):,} plans deleted, {in_bytes(freed)} freed")
+    return exits.DONE
+
+
+def _plans(directory: str) -> "list[TrashPlan]":
+    from ng_capture.retention.trash import plans_of
+
+    if not Path(directory).is_dir():
+        raise UsageError(f"{directory}: no such directory")
+    return list(plans_of(directory))
+
+
+trash.command("ls")(exits.quietly(list_trash))
+trash.command("restore")(exits.quietly(restore_from_trash))
+trash.command("purge")(exits.quietly(purge_trash))

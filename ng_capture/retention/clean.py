@@ -1,0 +1,111 @@
+"""One cleaning run over a directory: what may go goes to the trash, what was there long enough is purged."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from ng_capture.files.listing import Listing
+from ng_capture.files.writing import discard
+from ng_capture.retention.asking import Permission
+from ng_capture.retention.execute import Carried, Executor
+from ng_capture.retention.plan import PlannedRollout, Planner
+from ng_capture.retention.receipts import Coverage
+from ng_capture.retention.restore import purge
+from ng_capture.retention.surroundings import file_system_now
+from ng_capture.retention.trash import announced, plans_of
+
+# Gym's state writer, and our own: dot, name, eight hex digits
+_TEMPORARY = re.compile(r"\.tokens-state-\S+|\..+\.[0-9a-f]{8}\.tmp")
+
+
+class Cleaning:
+    """One run; `stopped` is asked between two rollouts, so that the current one is always finished."""
+
+    def __init__(
+        self,
+        directory: str,
+        listing: Listing,
+        permission: Permission,
+        coverage: Coverage,
+        *,
+        patience: float = 0.0,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._directory = directory
+        self._listing = listing
+        self._permission = permission
+        self._patience = patience
+        self._stopped = stopped
+        self._earlier = announced(directory)
+        self.over: int | None = None
+        self.now = file_system_now(directory)
+        self._planner = Planner(listing, permission, coverage, self.now, self._earlier)
+
+    def plan(self) -> Iterator[PlannedRollout]:
+        """What would be done, in the order in which it would be; changes nothing."""
+        return self._planner.plan() if self._permission.max_bytes is None else self._oldest_first()
+
+    def _oldest_first(self) -> Iterator[PlannedRollout]:
+        """The oldest that may go until the directory fits; `over` says by how much it does not in the end."""
+        assert self._permission.max_bytes is not None
+        sizes = sorted(self._sizes())
+        over = sum(size for _, _, size in sizes) - self._permission.max_bytes
+        for _, rollout_id, _ in sizes:
+            planned = self._planner.decide(self._listing.get(rollout_id))
+            if planned.action == "trash" and over <= 0:
+                why = "the directory fits without it"
+                planned = msgspec.structs.replace(planned, action="keep", reason="within_budget", why=why)
+            elif planned.action != "keep":
+                over -= planned.size
+            yield planned
+        self.over = max(0, over)
+
+    def _sizes(self) -> Iterator[tuple[float, str, int]]:
+        """Time, id and bytes of every rollout."""
+        for files in self._listing:
+            found = [status for name in files.names if (status := _status(files.path(name))) is not None]
+            if found:
+                newest = max(status.st_mtime for status in found)
+                yield newest, files.rollout_id, sum(status.st_size for status in found)
+
+    def carry_out(self, planned: Iterable[PlannedRollout]) -> Iterator[Carried]:
+        """Do it."""
+        executor = Executor(self._directory, self._earlier, patience=self._patience)
+        for each in planned:
+            if self._stopped():
+                return
+            yield executor.carry_out(each, self._listing.get(each.rollout_id))
+
+    def temporary_files(self) -> list[str]:
+        """Left-over temporary files of writers that are old enough."""
+        found = []
+        with os.scandir(self._directory) as entries:
+            for entry in entries:
+                if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    age = self.now - entry.stat(follow_symlinks=False).st_mtime
+                    if age >= self._permission.temporary_age:
+                        found.append(entry.name)
+        return sorted(found)
+
+    def remove_temporary_files(self) -> int:
+        names = self.temporary_files()
+        for name in names:
+            discard(Path(self._directory, name))
+        return len(names)
+
+    def purge_trash(self, grace: float) -> int:
+        """Delete the plans that have been in the trash for so long."""
+        old = [plan for plan in plans_of(self._directory) if self.now - plan.made_at >= grace]
+        for plan in old:
+            purge(plan)
+        return len(old)
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None

@@ -1,0 +1,79 @@
+"""What a cleaner must know of the file system: what time it is there, and whether its locks can be trusted."""
+
+import os
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+_NETWORK = frozenset(
+    {
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "gfs2",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "smb3",
+        "smbfs",
+    }
+)
+_NETWORK_FUSE = (
+    "fuse.sshfs",
+    "fuse.s3fs",
+    "fuse.gcsfuse",
+    "fuse.rclone",
+    "fuse.glusterfs",
+    "fuse.ceph",
+    "fuse.juicefs",
+)
+
+
+class Mount(NamedTuple):
+    """Where a file system is mounted, and its type."""
+
+    place: str
+    kind: str
+
+    @property
+    def network(self) -> bool:
+        """True for a file system whose locks other machines need not see."""
+        return self.kind in _NETWORK or self.kind.startswith(_NETWORK_FUSE)
+
+
+def file_system_now(directory: str) -> float:
+    """The file system's own time, in seconds since 1970 (promise 8): that of a file without a name, made and let go.
+
+    Where a file system knows no such files, the machine's time.
+    """
+    try:
+        descriptor = os.open(directory, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except (OSError, AttributeError):
+        return time.time()
+    try:
+        return os.fstat(descriptor).st_mtime
+    finally:
+        os.close(descriptor)
+
+
+def mount_of(directory: str) -> Mount | None:
+    """The mount that a directory lies in, None where the system does not tell."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return None
+    here = os.path.realpath(directory)
+    found: Mount | None = None
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        place = left.split(" ")[4].encode().decode("unicode_escape")
+        within = here == place or here.startswith(place.rstrip("/") + "/")
+        # the last of equal ones lies on top
+        if within and (found is None or len(place) >= len(found.place)):
+            found = Mount(place, right.split(" ")[0])
+    return found
