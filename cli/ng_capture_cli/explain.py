@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 from ng_capture.errors import UsageError
 from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture_cli import exits, options
-from ng_capture_cli.looking import find_call, find_tasks
 from ng_capture_cli.output import Sink, open_sink
 from ng_capture_cli.terminal import Colors, tell, tell_error
 
@@ -58,6 +57,8 @@ def command(
 
     Without ROLLOUT: the breaks of the whole directory by cause. With a tokenizer texts are compared, too.
     """
+    from ng_capture_cli.looking import find_tasks
+
     colors = Colors(color, terminal=output == "-" and sys.stdout is not None and sys.stdout.isatty())
     if template is not None:
         if path is not None:
@@ -86,6 +87,7 @@ def _explain_rollout(
     from ng_capture.outputs.explain.explanation import explain
     from ng_capture.outputs.explain.rollout import read_rollout
     from ng_capture_cli.explain_screen import explanation_screen
+    from ng_capture_cli.looking import find_call
 
     (task,) = tasks
     shown = read_rollout(task)

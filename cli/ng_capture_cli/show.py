@@ -17,7 +17,6 @@ from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.outputs.show.sorting import SortBy
 from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture_cli import exits, options
-from ng_capture_cli.looking import find_call, find_tasks
 from ng_capture_cli.output import Sink, open_sink
 from ng_capture_cli.terminal import Colors, tell, tell_error
 
@@ -68,6 +67,8 @@ def command(
     views = [name for name, asked in (("--text", as_text), ("--tokens", as_tokens), ("--call", call)) if asked]
     if len(views) > 1 or (views and rollout is None):
         raise UsageError(f"{' and '.join(views)}: one view of one ROLLOUT", hint="ng-capture show PATH ROLLOUT --text")
+    from ng_capture_cli.looking import find_tasks
+
     colors = Colors(color, terminal=output == "-" and sys.stdout is not None and sys.stdout.isatty())
     tasks = find_tasks(path, rollout, rollouts, Judging(policy, policy_model, infer_links), include, exclude, output)
     with open_sink(output) as sink:
@@ -128,6 +129,7 @@ def _show_rollout(
 ) -> None:
     from ng_capture.outputs.explain.rollout import read_rollout
     from ng_capture.outputs.show.tree import tree_of
+    from ng_capture_cli.looking import find_call
     from ng_capture_cli.show_screen import tree_lines
 
     shown = read_rollout(task)
