@@ -7,6 +7,9 @@ from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import RolloutFiles
 from ng_capture.files.names import LOCK_NAME
 
+# not blocking: a pipe that bears a lock's name must not hang the run
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+
 
 def last_change(files: RolloutFiles) -> float:
     """When the youngest file of a rollout was written, in seconds since 1970; raises SurroundingsError."""
@@ -25,7 +28,7 @@ def is_locked(files: RolloutFiles) -> bool:
     import filelock
 
     try:
-        descriptor = os.open(os.path.join(files.directory, f"{files.rollout_id}.{LOCK_NAME}"), os.O_RDONLY)  # noqa: PTH118
+        descriptor = os.open(os.path.join(files.directory, f"{files.rollout_id}.{LOCK_NAME}"), _FLAGS)  # noqa: PTH118
     except OSError:
         return False
     try:

@@ -32,9 +32,14 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     intents_file: str = ""
     marks: tuple[NamedLine, ...] | None = None
     marks_file: str = ""
-    capture_file: str = ""
+    capture_files: tuple[str, ...] = ()
     defects: tuple[Defect, ...] = ()
     files: tuple[InputFile, ...] = ()
     unidentified_lines: int = 0
     tokens_size: int | None = None
     index_fits: bool = True
+
+    @property
+    def capture_file(self) -> str:
+        """The file of raw calls, or the first of several."""
+        return next(iter(self.capture_files), "")

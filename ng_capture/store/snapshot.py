@@ -69,7 +69,7 @@ class _Reader:
             intents_file=intents_file,
             marks=marks,
             marks_file=marks_file,
-            capture_file=captures[0].shown if captures else "",
+            capture_files=tuple(name.shown for name in captures),
             defects=tuple(self._defects),
             files=tuple(sorted(self._files, key=lambda file: file.name)),
             tokens_size=tokens_size,

@@ -37,12 +37,12 @@ class Expectation:
 
     def unnamed(self) -> int:
         """How many were asked for, and did not come even by name."""
-        return max(0, self._number - len(self._seen)) if self._ids is None else 0
+        return max(0, self._number - len(_first_attempts(self._seen))) if self._ids is None else 0
 
     def outcome(self) -> Expected:
         """What was asked for against what was captured."""
         if self._ids is None:
-            short = self._number - len(self._captured)
+            short = self._number - len(_first_attempts(self._captured))
             return Expected(self._number, max(0, short), max(0, -short))
         missing = _sorted(self._ids - _with_first_attempts(self._captured))
         orphans = _sorted(
@@ -88,8 +88,12 @@ def _expected_id(text: bytes, place: str) -> str:
     return rollout_id
 
 
-def _with_first_attempts(ids: Iterable[str]) -> set[str]:
-    return {name for each in ids for name in (each, first_attempt_of(each))}
+def _first_attempts(ids: Iterable[str]) -> set[str]:
+    return set(map(first_attempt_of, ids))
+
+
+def _with_first_attempts(ids: set[str]) -> set[str]:
+    return ids | _first_attempts(ids)
 
 
 def _sorted(ids: Iterable[str]) -> list[str]:

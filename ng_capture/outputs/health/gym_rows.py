@@ -1,5 +1,7 @@
 """The health of a finished row as NeMo Gym leaves it: `_ng_token_capture` and `mask_sample` (capture-files.md 6.1)."""
 
+import math
+import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -28,6 +30,8 @@ _OF_ERRORS = {
     "nothing recorded": "empty_capture",
     "capture produced no trainable generated tokens": "no_generated_tokens",
 }
+# in whatever error it stands (capture-files.md 1.5); an id may say retired, too
+_RETIRED = re.compile(r"\b(is|was|already) retired\b")
 _OF_WITNESSES = {
     "explicit_terminal_not_captured": "terminal_not_captured",
     "declared_terminal_not_captured": "terminal_not_captured",
@@ -64,9 +68,13 @@ def _metrics(row: RolloutRow) -> _RowMetrics | None:
     if not isinstance(value, Mapping):
         return None
     try:
-        return msgspec.convert(value, _RowMetrics)
+        metrics = msgspec.convert(value, _RowMetrics)
     except msgspec.ValidationError:
         return None
+    fraction = metrics.delivered_fraction
+    # a number without end is no fraction: unknown
+    known = fraction is not None and math.isfinite(fraction)
+    return metrics if known else msgspec.structs.replace(metrics, delivered_fraction=None)
 
 
 def _reasons(metrics: _RowMetrics) -> Iterator[str]:
@@ -99,7 +107,7 @@ def _reasons(metrics: _RowMetrics) -> Iterator[str]:
 
 
 def _of_error(error: str) -> Iterator[str]:
-    if "is retired" in error or "retired" in error.partition(":")[2]:
+    if _RETIRED.search(error):
         yield "retired"
     elif error in _OF_ERRORS:
         yield _OF_ERRORS[error]

@@ -97,7 +97,9 @@ class HealthMetricsShape(Written):
     latency_total_ms: float | None = Field(description="Sum of the known latencies.")
     latency_ms: PercentilesShape | None = Field(description="Latency of a raw call, in whole milliseconds.")
     latency_ttft_ms: PercentilesShape | None = Field(description="Time to the first token, in whole milliseconds.")
-    shared_seed_rollouts: int | None = Field(description="Rollouts with a seed that another rollout has, too.")
+    shared_seed_rollouts: int | None = Field(
+        description="Rollouts with a seed that another has, too; null among many seeds."
+    )
     sampling: dict[str, dict[str, dict[str, int]]] | None = Field(
         description="Requests by model, sampling parameter and value; unset where a request left it open."
     )

@@ -23,6 +23,11 @@ class Distribution:
     def add(self, values: Iterable[int]) -> None:
         self._counts.update(values)
 
+    def add_many(self, value: int, number: int) -> None:
+        """The same value so many times."""
+        if number:
+            self._counts[value] += number
+
     def percentiles(self) -> Percentiles | None:
         """None over nothing."""
         if not self._counts:

@@ -8,6 +8,7 @@ import msgspec
 
 from ng_capture.chains.analysis import Analysis
 from ng_capture.chains.calls import Call
+from ng_capture.records.defects import Defect
 from ng_capture.records.raw_call import LENGTH_STOPS, SAMPLING_PARAMETERS, RawCall
 from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.records.snapshot import Snapshot
@@ -160,7 +161,7 @@ def _unfinished(snapshot: Snapshot, lost: Sequence[str]) -> bool:
 
 
 def _raw_measures(snapshot: Snapshot, calls: Sequence[RawCall]) -> RawMeasures:
-    damaged = [defect for defect in snapshot.defects if defect.file == snapshot.capture_file and defect.reason != "bom"]
+    damaged = [defect for defect in snapshot.defects if defect.file in snapshot.capture_files and _unread(defect)]
     categories = Counter(call.category for call in calls if call.category is not None)
     return RawMeasures(
         calls=len(calls),
@@ -175,6 +176,11 @@ def _raw_measures(snapshot: Snapshot, calls: Sequence[RawCall]) -> RawMeasures:
         error_categories=dict(sorted(categories.items())),
         sampling=tuple(_sampling(calls)),
     )
+
+
+def _unread(defect: Defect) -> bool:
+    """True for a line that could not be read, not for one that was only noted."""
+    return defect.reason not in ("bom", "missing_newline")
 
 
 def _sampling(calls: Iterable[RawCall]) -> Iterable[SamplingCount]:

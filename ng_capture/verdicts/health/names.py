@@ -45,9 +45,9 @@ _MEMBERS = _members()
 
 def is_number(name: str) -> bool:
     """True for a name that stands for one number of the metrics, whatever their values are."""
-    metric, _, member = name.partition(".")
+    metric, dot, member = name.partition(".")
     hint = get_type_hints(HealthMetrics).get(metric)
-    if hint is None or metric in _NO_NUMBER:
+    if hint is None or metric in _NO_NUMBER or (dot and not member):
         return False
     kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
     if Percentiles in kinds:

@@ -59,7 +59,8 @@ class RolloutHealth(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def captured(self) -> bool:
         """True where something of its calls is there, or was handed off: a line that cannot be read is something."""
-        sections = {REASONS[each.reason].section for each in self.findings or () if each.reason in REASONS}
+        errors = [each.reason for each in self.findings or () if each.severity == "error" and each.reason in REASONS]
+        sections = {REASONS[reason].section for reason in errors}
         return self.with_calls or self.retired or not sections.isdisjoint({"Lines and files", "Records"})
 
 

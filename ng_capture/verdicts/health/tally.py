@@ -14,6 +14,7 @@ from ng_capture.verdicts.health.distribution import Distribution
 from ng_capture.verdicts.health.measures import Measures, RawMeasures, SamplingCount
 from ng_capture.verdicts.health.metrics import METRICS, SUMS_OF_GYM, HealthMetrics, TerminalCounts
 from ng_capture.verdicts.health.rollout import RolloutHealth
+from ng_capture.verdicts.health.seeds import SharedSeeds
 from ng_capture.verdicts.metrics import Metrics
 
 _EXAMPLES = 5
@@ -58,7 +59,7 @@ class Tally:
         self._distributions: dict[str, Distribution] = {}
         self._usage = UNKNOWN_USAGE
         self._sampling: dict[str, dict[str, Counter[str]]] = {}
-        self._seeds: Counter[str] = Counter()
+        self._seeds = SharedSeeds()
 
     @property
     def examples(self) -> dict[str, tuple[Example, ...]]:
@@ -88,6 +89,7 @@ class Tally:
         if rollout.calls is not None:
             self._spread("calls_per_rollout", [rollout.calls])
             self._sum("single_call_rollouts", rollout.calls == 1, example)
+            self._sum("counted_rollouts", rollout.calls > 0)
 
     def add_missing(self, number: int) -> None:
         """Count rollouts of which only the number is known."""
@@ -96,7 +98,7 @@ class Tally:
             self._sum("masked", number)
             self._count("reasons", {"empty_capture": number})
             self._count("findings", {"empty_capture": number})
-        self._spread("calls_per_rollout", [0] * number)
+        self._distributions.setdefault("calls_per_rollout", Distribution()).add_many(0, number)
 
     def add_unread(self, rollout_id: str) -> None:
         """Count a rollout whose files the machine could not read."""
@@ -123,9 +125,7 @@ class Tally:
             told["terminal_attribution"] = TerminalCounts(_by_number(counts["method"]), _by_number(counts["chain"]))
         if "latency_total_us" in sums:
             told["latency_total_ms"] = sums["latency_total_us"] / 1000
-        if self._seeds:
-            shared = [number for seed, number in self._seeds.items() if seed != OTHER and number > 1]
-            told["shared_seed_rollouts"] = sum(shared)
+        told["shared_seed_rollouts"] = self._seeds.rollouts()
         if self._sampling:
             told["sampling"] = {
                 model: {name: _by_number(values) for name, values in sorted(asked.items())}
@@ -165,11 +165,12 @@ class Tally:
         if terminal is not None:
             self._count("method", {terminal.method: 1})
             self._count("chain", {terminal.chain or "none": 1})
-        if metrics.generated_tokens_captured and metrics.delivered_fraction is not None:
+        fraction = metrics.delivered_fraction
+        if metrics.generated_tokens_captured and fraction is not None and 0 <= fraction <= 1:
             # whole numbers: their sum does not depend on the order (Gym rounds the fraction to 4 digits)
-            self._sum("delivered_parts", round(metrics.delivered_fraction * 10_000))
+            self._sum("delivered_parts", round(fraction * 10_000))
             self._sum("delivered_from", 1)
-            self._sum("undelivered", metrics.delivered_fraction < 1, example)
+            self._sum("undelivered", fraction < 1, example)
 
     def _add_accounting(self, accounting: Accounting) -> None:
         self._sum("generated_tokens_sampled", accounting.captured)
@@ -208,9 +209,7 @@ class Tally:
         self._spread("latency_ttft_ms", map(round, raw.ttfts))
         for asked in raw.sampling:
             self._add_sampling(asked)
-        seeds = {asked.value for asked in raw.sampling if asked.parameter == "seed" and asked.value is not None}
-        for seed in seeds:
-            _keep_first(self._seeds, seed, 1)
+        self._seeds.add(asked.value for asked in raw.sampling if asked.parameter == "seed" and asked.value is not None)
 
     def _add_sampling(self, asked: SamplingCount) -> None:
         values = self._sampling.setdefault(asked.model, {}).setdefault(asked.parameter, Counter())
@@ -224,7 +223,7 @@ class Tally:
             "delivered_fraction": _share(sums["generated_tokens_delivered"], sums["generated_tokens_captured"]),
             "delivered_fraction_mean": _share(sums["delivered_parts"], sums["delivered_from"] * 10_000),
             "trained_fraction": _share(sums["generated_tokens_trained"], sums["generated_tokens_sampled"]),
-            "single_call_fraction": _share(sums["single_call_rollouts"], sums["with_calls"]),
+            "single_call_fraction": _share(sums["single_call_rollouts"], sums["counted_rollouts"]),
             "tool_single_call_fraction": _share(sums["tool_single_calls"], sums["tool_rollouts"]),
         }
 
@@ -243,6 +242,8 @@ class Tally:
     def _show(self, name: str, example: Example) -> None:
         shown = self._examples.setdefault(name, [])
         key = natural_key(example.rollout_id)
+        if any(other == key for other, _ in shown):
+            return
         if len(shown) == _EXAMPLES and key >= shown[-1][0]:
             return
         shown.append((key, example))
