@@ -11,12 +11,17 @@ import jinja2.ext
 import jinja2.sandbox
 
 from ng_capture.errors import UsageError
+from ng_capture.records.json_text import object_in, objects_in
 from ng_capture.tokenizer import cached_chat_template
 
 _HINT = "give a folder with chat_template.jinja or tokenizer_config.json, a .jinja file, or a name in the local cache"
 
 Render = Callable[[Sequence[Mapping[str, Any]], bool], str]
 """Messages, and whether the prompt of an answer ends it -> text."""
+
+
+_RAISED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+"""What the expressions of a template raise."""
 
 
 class TemplateRefuses(Exception):
@@ -38,7 +43,7 @@ def load_template(place: str) -> str:
         if path.is_dir():
             raise UsageError(f"{place}: no chat template in this folder", hint=_HINT)
         return _of_cache(place)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{place}: no chat template can be read there: {error}", hint=_HINT) from error
 
 
@@ -55,7 +60,7 @@ def renderer(template: str, tools: Sequence[Mapping[str, Any]], **switches: bool
     environment.globals |= {"raise_exception": _refuse, "strftime_now": datetime(2026, 1, 1, tzinfo=UTC).strftime}
     try:
         compiled = environment.from_string(template)
-    except jinja2.TemplateError as error:
+    except (jinja2.TemplateError, *_RAISED) as error:
         raise UsageError(f"the chat template cannot be read: {error}") from error
 
     def render(messages: Sequence[Mapping[str, Any]], prompt: bool) -> str:
@@ -68,7 +73,7 @@ def renderer(template: str, tools: Sequence[Mapping[str, Any]], **switches: bool
                 eos_token="</s>",
                 **switches,
             )
-        except (jinja2.TemplateError, TypeError, ValueError, KeyError, AttributeError) as error:
+        except (jinja2.TemplateError, *_RAISED) as error:
             raise TemplateRefuses(str(error)) from error
         return text
 
@@ -76,9 +81,9 @@ def renderer(template: str, tools: Sequence[Mapping[str, Any]], **switches: bool
 
 
 def _of_config(path: Path) -> str:
-    template = json.loads(path.read_text("utf-8")).get("chat_template")
+    template = object_in(json.loads(path.read_text("utf-8"))).get("chat_template")
     if isinstance(template, list):
-        named = {each.get("name"): each.get("template") for each in template if isinstance(each, dict)}
+        named = {str(each.get("name")): each.get("template") for each in objects_in(template)}
         template = named.get("tool_use") or named.get("default")
     if not isinstance(template, str):
         raise UsageError(f"{path}: has no chat template", hint=_HINT)

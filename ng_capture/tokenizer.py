@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 from ng_capture.errors import UsageError
 
 _SENTENCEPIECE_SPACE = "\u2581"
+_BYTE_PIECE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
 class Tokenizer:
@@ -63,14 +66,20 @@ def load_tokenizer(place: str) -> Tokenizer:
 
 def cached_chat_template(name: str) -> str | None:
     """The chat template of a hub name, None where the local cache has none."""
-    import transformers
-
     try:
-        template = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True).chat_template
+        template = _transformers().AutoTokenizer.from_pretrained(name, local_files_only=True).chat_template
     except Exception:
         # the library raises whatever it likes for a name that it does not have
         return None
     return template if isinstance(template, str) else None
+
+
+def _transformers() -> Any:
+    # `local_files_only` keeps the library from fetching a model, not from asking its hub for other things
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    import transformers
+
+    return transformers
 
 
 def _of_json(path: Path) -> Tokenizer:
@@ -116,9 +125,7 @@ def _of_sentencepiece(path: Path) -> Tokenizer:
 
 
 def _of_transformers(name: str) -> Tokenizer:
-    import transformers
-
-    loaded = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True)
+    loaded = _transformers().AutoTokenizer.from_pretrained(name, local_files_only=True)
     fast = getattr(loaded, "backend_tokenizer", None)
     if fast is None:
         raise UsageError(f"{name}: a tokenizer without a tokenizer.json", hint="--tokenizer PATH of its model file")
@@ -126,8 +133,9 @@ def _of_transformers(name: str) -> Tokenizer:
 
 
 def _sentencepiece_bytes(piece: str) -> bytes:
-    if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
-        return bytes([int(piece[3:5], 16)])
+    byte = _BYTE_PIECE.fullmatch(piece)
+    if byte is not None:
+        return bytes.fromhex(byte[1])
     return piece.replace(_SENTENCEPIECE_SPACE, " ").encode()
 
 

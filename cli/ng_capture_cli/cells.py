@@ -7,12 +7,12 @@ __all__ = ["cell_len", "cut", "fit"]
 _MORE = "…"
 
 
-def fit(text: str, width: int, *, right: bool = False) -> str:
+def fit(text: str, width: int) -> str:
     """The text in exactly so many cells: padded, or cut with an ellipsis."""
     length = cell_len(text)
     if length > width:
         return set_cell_size(text, width - 1) + _MORE if width > 0 else ""
-    return " " * (width - length) + text if right else text + " " * (width - length)
+    return text + " " * (width - length)
 
 
 def cut(text: str, width: int) -> str:

@@ -73,7 +73,7 @@ def command(
     with open_sink(output) as sink:
         if rollout is not None:
             return _explain_rollout(tasks, loaded, call, as_json, sink, colors)
-        return _explain_all(tasks, loaded, as_json, sink, colors, quiet)
+        return _explain_all(path, tasks, loaded, as_json, sink, colors, quiet)
 
 
 def _explain_rollout(
@@ -103,7 +103,13 @@ def _explain_rollout(
 
 
 def _explain_all(
-    tasks: "Iterable[VerifyTask]", tokenizer: "Tokenizer | None", as_json: bool, sink: Sink, colors: Colors, quiet: bool
+    path: str,
+    tasks: "Iterable[VerifyTask]",
+    tokenizer: "Tokenizer | None",
+    as_json: bool,
+    sink: Sink,
+    colors: Colors,
+    quiet: bool,
 ) -> int:
     from ng_capture.outputs.explain.explanation import EXPLANATION_SCHEMA, Summariser, explain_task
     from ng_capture.outputs.verify import Unread
@@ -131,7 +137,7 @@ def _explain_all(
     if not summary.rollouts:
         tell("no rollout found")
     elif summary.by_cause and not quiet:
-        tell(f"hint: ng-capture explain PATH {summary.by_cause[0].example}")
+        tell(f"hint: ng-capture explain {path} {summary.by_cause[0].example}")
     if unread:
         return exits.SURROUNDINGS
     return exits.DONE if summary.rollouts else exits.FINDINGS

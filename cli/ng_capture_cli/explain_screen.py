@@ -1,13 +1,16 @@
 """How an explanation reads: verdict, findings, then every break with its place, its ids, its cause and its price."""
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from ng_capture.outputs.explain.breaks import Break, Window
 from ng_capture.outputs.explain.explanation import BreakSummary, Explanation
-from ng_capture.outputs.explain.template import TemplateReport
 from ng_capture_cli.cells import cut, fit
 from ng_capture_cli.summary import counted, finding_line
 from ng_capture_cli.terminal import BOLD_RED, DIM, GREEN, Colors, safe
+
+if TYPE_CHECKING:
+    from ng_capture.outputs.explain.template import TemplateReport
 
 _WIDTH = 100
 _POLICIES = ("strict", "terminal", "all")
@@ -32,7 +35,8 @@ def _explanation(explanation: Explanation, call: str | None, colors: Colors) -> 
     if explanation.raw_only:
         yield colors.paint("  records made of the raw calls, parents presumed by the conversation", DIM)
     for finding in explanation.findings:
-        if finding.severity != "info" and (call is None or call in (finding.call, finding.parent)):
+        named = (finding.call, finding.parent, *(finding.calls or ()))
+        if finding.severity != "info" and (call is None or call in named):
             yield f"  {finding_line(explanation.rollout_id, finding, colors)}"
     breaks = [each for each in explanation.breaks if call is None or each.call == call]
     for number, each in enumerate(breaks, 1):
@@ -53,7 +57,7 @@ def _break(each: Break, number: int, of: int, colors: Colors) -> Iterator[str]:
     named = "" if each.parent_named else " (presumed)"
     yield f"  break {number} of {of}   call {safe(each.call)} leaves {safe(each.parent)}{named}   turn {each.turn}"
     place = "prompt" if each.region == "prompt" else "generation"
-    yield f"    at       token {each.common_len:,} of {each.held_len:,}: {each.offset:,} ids into the parent's {place}"
+    yield f"    at       token {each.common_len:,} of {each.held_len:,}: {counted(each.offset, 'id')} into the parent's {place}"
     yield f"    differs  {_runs(each)}"
     yield from _windows(each, colors)
     if each.texts_equal is not None:
@@ -67,7 +71,7 @@ def _break(each: Break, number: int, of: int, colors: Colors) -> Iterator[str]:
 
 def _runs(each: Break) -> str:
     if each.new_len == each.common_len:
-        return f"the prompt ends here; {counted(each.held_len - each.common_len, 'held id')} are not in it"
+        return f"the prompt ends here, before {counted(each.held_len - each.common_len, 'held id')}"
     if each.held_meets is None or each.new_meets is None:
         return f"{counted(each.held_run, 'held id')} to the end; the two do not meet again"
     meeting = f"alike again from token {each.held_meets:,} (new: {each.new_meets:,})"
@@ -121,12 +125,12 @@ def _summary(summary: BreakSummary, colors: Colors) -> Iterator[str]:
     yield "  by model   " + ", ".join(f"{safe(name) or 'unknown'}: {n:,}" for name, n in summary.by_model.items())
 
 
-def template_screen(report: TemplateReport, colors: Colors) -> str:
+def template_screen(report: "TemplateReport", colors: Colors) -> str:
     """A template, a line for each feature; where it is broken, what was there and what is there now."""
     return "".join(f"{line}\n" for line in _template(report, colors))
 
 
-def _template(report: TemplateReport, colors: Colors) -> Iterator[str]:
+def _template(report: "TemplateReport", colors: Colors) -> Iterator[str]:
     kept = colors.paint("keeps prefixes", GREEN) if report.keeps_prefixes else colors.paint("breaks prefixes", BOLD_RED)
     yield f"{safe(report.place)}   {kept}"
     width = max(len(feature.name) for feature in report.features)

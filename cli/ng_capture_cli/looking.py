@@ -1,5 +1,6 @@
 """What `show` and `explain` look at: the rollouts of a path, one of them by its id, a call by how its id begins."""
 
+import glob
 from collections.abc import Iterable
 
 from ng_capture.errors import UsageError
@@ -21,7 +22,7 @@ def find_tasks(
     output: str,
 ) -> Iterable[VerifyTask]:
     """The rollouts of a path, or the one that is named; raises UsageError where that is not there."""
-    chosen = [rollout] if rollout is not None else include
+    chosen = [glob.escape(rollout)] if rollout is not None else include
     listing = options.find_rollouts([path], None, chosen, exclude)
     options.check_output(listing, output, {"the finished rows": rows})
     tasks = verify_tasks(listing, RowsFile(rows) if rows is not None else None, judging)
@@ -43,4 +44,5 @@ def find_call(calls: Iterable[str], beginning: str) -> str:
         return found[0]
     if not found:
         raise UsageError(f"no call {beginning} in this rollout", hint="ng-capture show PATH ROLLOUT")
-    raise UsageError(f"{beginning} is the beginning of {len(found)} calls: {', '.join(found[:_SHOWN])}")
+    message = f"{beginning} is the beginning of {len(found)} calls: {', '.join(found[:_SHOWN])}"
+    raise UsageError(message, hint="ng-capture show PATH ROLLOUT")

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.outputs.show.sorting import SortBy
 from ng_capture.verdicts.judging import Judging, Policy
+from ng_capture.verdicts.reasons import REASONS
 from ng_capture_cli import exits, options
 from ng_capture_cli.output import Sink, open_sink
+from ng_capture_cli.summary import counted
 from ng_capture_cli.terminal import Colors, tell, tell_error
 
 _WIDTH = 120
@@ -88,6 +90,9 @@ def _show_list(
     colors: Colors,
     quiet: bool,
 ) -> int:
+    for name in reasons or ():
+        if name not in REASONS:
+            raise UsageError(f"--reason {name}: no such reason", hint="ng-capture reason")
     from ng_capture.outputs.explain.rollout import read_rollout
     from ng_capture.outputs.show.listing import RolloutList, in_order, line_of
     from ng_capture_cli.show_screen import list_lines
@@ -111,8 +116,8 @@ def _show_list(
         tell_error(message)
     if not quiet:
         masked = sum(line.verdict == "masked" for line in lines)
-        of = f" of {seen:,}" if len(lines) < seen else ""
-        tell(f"{len(lines):,}{of} rollouts, {masked:,} masked" if seen else "no rollout found")
+        of = f" of {counted(seen, 'rollout')}" if len(lines) < seen else " rollout" + ("s" if seen != 1 else "")
+        tell(f"{len(lines):,}{of}, {masked:,} masked" if seen else "no rollout found")
     if failures:
         return exits.SURROUNDINGS
     return exits.DONE if seen else exits.FINDINGS

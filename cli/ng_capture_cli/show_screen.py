@@ -21,7 +21,7 @@ _STOP_WIDTH = 10
 
 def list_lines(lines: Sequence[RolloutLine], width: int, colors: Colors) -> Iterator[str]:
     """A table, a line per rollout."""
-    ids = min(_ID_WIDTH, max([7, *(len(line.rollout_id) for line in lines)]))
+    ids = min(_ID_WIDTH, max([7, *(cell_len(_cell(line.rollout_id)) for line in lines)]))
     rewards = any(line.reward is not None for line in lines)
     reward = f"{'reward':>8}" if rewards else ""
     head = f"{'calls':>6} {'chains':>6} {'tokens':>9} {'trained':>9}{reward}  reasons"
@@ -33,7 +33,7 @@ def list_lines(lines: Sequence[RolloutLine], width: int, colors: Colors) -> Iter
             f"{f'{number:>8}' if rewards else ''}  {', '.join(line.reasons)}"
         )
         verdict = colors.paint(f"{line.verdict:<9}", BOLD_RED if line.verdict == "masked" else GREEN)
-        yield f"{fit(safe(line.rollout_id), ids)}  {verdict}  {cut(told, max(40, width - ids - 13))}"
+        yield f"{fit(_cell(line.rollout_id), ids)}  {verdict}  {cut(told, max(40, width - ids - 13))}"
 
 
 def tree_lines(tree: RolloutTree, width: int, colors: Colors) -> Iterator[str]:
@@ -51,7 +51,7 @@ def tree_lines(tree: RolloutTree, width: int, colors: Colors) -> Iterator[str]:
     if tree.raw_only:
         yield colors.paint("records made of the raw calls, parents presumed by the conversation", DIM)
     names = short_names([line.call for line in tree.lines])
-    ids = max([4, *(len(name) for name in names.values())])
+    ids = max([4, *(cell_len(_cell(name)) for name in names.values())])
     yield f"     {'#':>3}  {'call':<{ids}}  {'prompt':>8} {'new':>8} {'gen':>7}  {'stop':<{_STOP_WIDTH}}  what"
     chain = None
     for line in tree.lines:
@@ -65,11 +65,11 @@ def _call_line(line: CallLine, name: str, ids: int, width: int, colors: Colors) 
     prompt = "?" if line.prompt is None else f"{line.prompt:,}"
     new = "broken" if line.new is None else f"+{line.new:,}"
     head = (
-        f"  {_MARKS[line.mark]:<2} {line.number:>3}  {fit(safe(name), ids)}  {prompt:>8} {new:>8} {line.generated:>7,}"
-        f"  {fit(safe(line.stop or '-'), _STOP_WIDTH)}  "
+        f"  {_MARKS[line.mark]:<2} {line.number:>3}  {fit(_cell(name), ids)}  {prompt:>8} {new:>8} {line.generated:>7,}"
+        f"  {fit(_cell(line.stop or '-'), _STOP_WIDTH)}  "
     )
     note = f"[{line.note}] " if line.note else ""
-    what = cut(safe(line.what or ""), max(10, width - len(head) - len(note)))
+    what = cut(_cell(line.what or ""), max(10, width - cell_len(head) - len(note)))
     painted = colors.paint(note, BOLD_RED if line.new is None else DIM) if note else ""
     return f"{head}{painted}{what}".rstrip()
 
@@ -165,6 +165,11 @@ def _filled(pieces: Iterable[str], width: int, between: str) -> Iterator[str]:
         length += cells
     if line:
         yield between.join(line)
+
+
+def _cell(text: str) -> str:
+    """The text as it stands in a column: what moves the cursor has no place there."""
+    return safe(text).replace("\t", " ")
 
 
 def short_names(calls: Sequence[str]) -> dict[str, str]:

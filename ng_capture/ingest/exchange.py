@@ -33,6 +33,13 @@ class Exchange(msgspec.Struct, frozen=True, eq=False):
 
 def decode_exchange(data: bytes, line: int) -> Exchange | None:
     """The exchange of a line, None where it names no call; raises ValueError for what is no JSON object."""
+    try:
+        return _decoded(data, line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _decoded(data: bytes, line: int) -> Exchange | None:
     value, _ = decode_json(data)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
@@ -59,7 +66,8 @@ def decode_exchange(data: bytes, line: int) -> Exchange | None:
 
 
 def _seconds(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    known = isinstance(value, int | float) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+    return float(value) if known else 0.0  # type: ignore[arg-type]
 
 
 def _word(value: object) -> str | None:

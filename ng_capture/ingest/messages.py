@@ -7,7 +7,7 @@ import msgspec
 from ng_capture.records.json_text import encode_json, object_in, objects_in, printable
 
 ASSISTANT = "assistant"
-_THINKING = frozenset({"thinking", "reasoning", "reasoning_text", "summary_text"})
+_THINKING = ("thinking", "reasoning", "reasoning_text", "summary_text")
 
 
 class ToolCall(msgspec.Struct, frozen=True):

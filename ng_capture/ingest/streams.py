@@ -6,16 +6,17 @@ from typing import Any
 
 from ng_capture.records.json_text import object_in, objects_in
 
-_LAST_RESPONSES = frozenset({"response.completed", "response.incomplete", "response.failed"})
+# a tuple: the type of an event may be anything, also what has no hash
+_LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
 
 
 def assemble(events: Iterable[Mapping[str, object]]) -> Mapping[str, object]:
     """The response that the events stream, in the shape of its dialect; empty where they stream none."""
     events = list(events)
-    whole = [object_in(event["response"]) for event in events if isinstance(event.get("response"), dict)]
+    whole = [event for event in events if isinstance(event.get("response"), dict)]
     if whole:
-        last = [object_in(event["response"]) for event in events if event.get("type") in _LAST_RESPONSES]
-        return (last or whole)[-1]
+        last = [event for event in whole if event.get("type") in _LAST_RESPONSES]
+        return object_in((last or whole)[-1]["response"])
     if any(event.get("type") == "message_start" for event in events):
         return _message(events)
     return _completion(events)
@@ -89,6 +90,6 @@ def _closed(block: dict[str, Any]) -> dict[str, Any]:
     if text:
         try:
             block["input"] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             block["input"] = {"_raw": text}
     return block

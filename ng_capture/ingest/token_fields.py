@@ -64,7 +64,8 @@ def _spelled_ids(choice: Mapping[str, object]) -> Sequence[object] | None:
     if not names or not all(isinstance(name, str) and name.startswith(_TOKEN_ID) for name in names):
         return None
     texts = [str(name).removeprefix(_TOKEN_ID) for name in names]
-    return [int(text) if text.isascii() and text.isdigit() else text for text in texts]
+    # twenty digits are no id any more, and thousands of them no integer
+    return [int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text for text in texts]
 
 
 def _log_probs(choice: Mapping[str, object]) -> Sequence[object] | None:

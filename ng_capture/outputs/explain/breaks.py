@@ -61,7 +61,7 @@ class Break(msgspec.Struct, frozen=True, kw_only=True):
     fits: str | None
     cause: str
     group: str
-    confidence: Literal["certain", "likely", "open"]
+    confidence: Literal["likely", "open"]
     meaning: str
     remedy: str
     tokens_lost: dict[str, int]
@@ -223,8 +223,7 @@ def _window(ids: "array[int]", place: int, tokenizer: Tokenizer | None) -> Windo
 
 def _fitting(rollout: ShownRollout, call: Call, parent: str | None) -> str | None:
     """The call with the longest sequence that the prompt does begin with; none where only the parent would do."""
-    if call.prompt is None:
-        return None
+    assert call.prompt is not None
     fitting = [
         (len(other.full), other.id)
         for other in rollout.judgement.analysis.calls.values()

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from ng_capture.chains.analysis import Analysis, arrange
+from ng_capture.chains.cycles import calls_in_cycles
 from ng_capture.chains.links import Link
 from ng_capture.verdicts.judge import Judgement, planned_rows
 from ng_capture.verdicts.judging import Policy
@@ -27,6 +28,9 @@ def _mended(judgement: Judgement, parents: Mapping[str, str], calls: Collection[
     links = dict(analysis.links)
     for call in calls:
         links[call] = Link(parent=parents[call])
+    # links that would run in a circle mend nothing
+    for call in calls_in_cycles({call: link.parent for call, link in links.items()}) & set(calls):
+        links[call] = analysis.links[call]
     return arrange(analysis.calls, links, analysis.attribution)
 
 

@@ -18,7 +18,6 @@ class Spelled(NamedTuple):
 
 def json_around(text: str, place: int) -> Spelled | None:
     """The outermost JSON object or array that holds a place of the text; None where none does."""
-    start = text.find("{", 0)
     for match in re.finditer(r"[{\[]", text[: place + 1]):
         start = match.start()
         found = _decoded(text, start)
@@ -31,9 +30,10 @@ def json_cause(held: Spelled, new: Spelled) -> str:
     """The cause that tells two spellings of a tool call apart."""
     if held.duplicate_key and not new.duplicate_key:
         return "tool_json_duplicate_key"
-    if _without_ids(held.value) != _without_ids(new.value):
+    before, after = _told_apart(held.value), _told_apart(new.value)
+    if _without_ids(before) != _without_ids(after):
         return "tool_call_changed"
-    if held.value != new.value:
+    if before != after:
         return "tool_call_id_added"
     for one, other in zip_longest(_LEXEME.findall(held.text), _LEXEME.findall(new.text)):
         if one != other:
@@ -60,6 +60,15 @@ def _decoded(text: str, start: int) -> Spelled | None:
     except (ValueError, RecursionError):
         return None
     return Spelled(text[start:end], value, twice)
+
+
+def _told_apart(value: Any) -> Any:
+    """The value with true and false as something that is not 1 and 0."""
+    if isinstance(value, bool):
+        return (value,)
+    if isinstance(value, list):
+        return [_told_apart(member) for member in value]
+    return {key: _told_apart(member) for key, member in value.items()} if isinstance(value, dict) else value
 
 
 def _without_ids(value: Any) -> Any:

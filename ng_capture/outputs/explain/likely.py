@@ -11,10 +11,10 @@ from ng_capture.outputs.explain.text_runs import at_boundary, in_answer, in_prom
 
 
 class Likely(msgspec.Struct, frozen=True):
-    """A cause by its name. `confidence`: the evidence decides it, speaks for it, or leaves it open."""
+    """A cause by its name. `confidence`: the evidence speaks for it, or leaves it open."""
 
     cause: str
-    confidence: Literal["certain", "likely", "open"]
+    confidence: Literal["likely", "open"]
 
 
 _BY_HARNESS = {

@@ -84,7 +84,9 @@ def check_template(place: str) -> TemplateReport:
     if _THINKING_SWITCH in template:
         silent = renderer(template, _TOOLS, **{_THINKING_SWITCH: False})
         features.append(_feature("thinking switched off", CONVERSATIONS["tool result, second user turn"], silent))
-    kept = all(feature.status != "broken" for feature in features)
+    features.append(_trimming(render))
+    statuses = {feature.status for feature in features}
+    kept = "kept" in statuses and "broken" not in statuses
     return TemplateReport("ng-capture.template/1", place, kept, tuple(features))
 
 
@@ -96,6 +98,19 @@ def _feature(name: str, turns: Sequence[Mapping[str, Any]], render: Render) -> F
     except TemplateRefuses as error:
         return Feature(name=name, status="refused", note=str(error)[:200])
     return Feature(name=name, status="kept")
+
+
+def _trimming(render: Render) -> Feature:
+    """What was generated is known here: the content, white space and all."""
+    name, said = "white space at the end", f"{_PLAIN['content']}\n\n"
+    turns = [_SYSTEM, _ASKED, {**_PLAIN, "content": said}, _AGAIN]
+    try:
+        held, new = render(turns[:2], True) + said, render(turns, True)
+    except TemplateRefuses as error:
+        return Feature(name=name, status="refused", note=str(error)[:200])
+    if new.startswith(held) or not new.startswith(held.rstrip()):
+        return Feature(name=name, status="kept")
+    return _broken(name, 2, held, new, "the next prompt renders the answer otherwise")
 
 
 def _steps(turns: Sequence[Mapping[str, Any]], render: Render) -> Iterator[tuple[int, str, str, str]]:

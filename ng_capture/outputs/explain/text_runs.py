@@ -106,7 +106,7 @@ def _same_text(edge: Edge) -> _Pieces | None:
     held, new = edge.held_rest, edge.new_rest
     one = other = b""
     taken = taken_new = 0
-    while taken < len(held) or len(one) < len(other):
+    while True:
         if len(one) <= len(other):
             if taken == len(held):
                 return None
@@ -121,7 +121,6 @@ def _same_text(edge: Edge) -> _Pieces | None:
             return None
         if one and len(one) == len(other):
             return _Pieces(held[:taken], new[:taken_new])
-    return None
 
 
 def _pieces(edge: Edge) -> str | None:

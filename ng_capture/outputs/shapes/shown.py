@@ -43,7 +43,7 @@ class BreakShape(Written):
     fits: str | None = Field(description="Another call whose whole sequence the prompt begins with.")
     cause: str
     group: str
-    confidence: Literal["certain", "likely", "open"]
+    confidence: Literal["likely", "open"]
     meaning: str
     remedy: str
     tokens_lost: dict[str, int] = Field(description="Trained tokens that this break alone costs, by policy.")

@@ -14,7 +14,8 @@ def conversation(rollout: ShownRollout, tokenizer: Tokenizer | None) -> Iterator
     tokenizer is known.
     """
     judgement = rollout.judgement
-    calls = judgement.rows[0].calls if judgement.rows else judgement.main_chain or tuple(judgement.analysis.calls)
+    made = sorted(judgement.analysis.calls.values(), key=lambda call: (call.fields.created_at, call.id))
+    calls = judgement.rows[0].calls if judgement.rows else judgement.main_chain or tuple(call.id for call in made)
     shown, place = 0, 0
     for call_id in calls:
         call, exchange = judgement.analysis.calls[call_id], rollout.exchanges.get(call_id)
@@ -23,7 +24,7 @@ def conversation(rollout: ShownRollout, tokenizer: Tokenizer | None) -> Iterator
             shown = len(exchange.conversation)
         elif call.prompt is not None:
             added = call.prompt.values()[place:]
-            text = f"[{len(added):,} tokens]" if tokenizer is None else tokenizer.text(added)
+            text = _counted(len(added)) if tokenizer is None else tokenizer.text(added)
             if len(added):
                 yield Message("prompt", text)
         answer = rollout.answer(call)
@@ -31,6 +32,10 @@ def conversation(rollout: ShownRollout, tokenizer: Tokenizer | None) -> Iterator
             yield answer
         elif call.full is not None and call.prompt is not None:
             generated = call.full.values()[len(call.prompt) :]
-            text = f"[{len(generated):,} tokens]" if tokenizer is None else tokenizer.text(generated)
+            text = _counted(len(generated)) if tokenizer is None else tokenizer.text(generated)
             yield Message("assistant", text)
         place = len(call.full) if call.full is not None else place
+
+
+def _counted(tokens: int) -> str:
+    return f"[{tokens:,} token{'' if tokens == 1 else 's'}]"

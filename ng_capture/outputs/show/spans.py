@@ -34,17 +34,16 @@ def _row(analysis: Analysis, number: int, calls: tuple[str, ...], trained: froze
     place = 0
     for index, call_id in enumerate(calls):
         call = analysis.calls[call_id]
-        if call.prompt is None:
-            continue
+        # what stands in a chain can be put together
+        assert call.prompt is not None and call.full is not None
         added = call.prompt.values()[place:]
         yield TokenSpan(number, call_id, "interstitial" if index else "prompt", place, added)
         place = len(call.prompt)
-        generated = call.full.values()[place:] if call.full is not None else array("Q")
+        generated = call.full.values()[place:]
         if call_id in trained and place == 0:
             # nothing predicts the first token of a sequence (policies-and-exports.md 4.1)
             yield TokenSpan(number, call_id, "context", 0, generated[:1])
             generated = generated[1:]
         kind: SpanKind = "trained" if call_id in trained else "context"
-        end = len(call.full) if call.full is not None else place
-        yield TokenSpan(number, call_id, kind, end - len(generated), generated)
-        place = end
+        yield TokenSpan(number, call_id, kind, len(call.full) - len(generated), generated)
+        place = len(call.full)

@@ -100,9 +100,8 @@ def _retries(analysis: Analysis) -> Mapping[str, list[str]]:
     """Answers that were asked again, by the call that was kept in their place."""
     kept: dict[str, list[str]] = {}
     for dropped in sorted(analysis.settled.quarantined):
-        twin = next((call for call in analysis.links if _same_prompt(analysis, call, dropped)), None)
-        if twin is not None:
-            kept.setdefault(twin, []).append(dropped)
+        twin = next(call for call in analysis.links if _same_prompt(analysis, call, dropped))
+        kept.setdefault(twin, []).append(dropped)
     return kept
 
 
@@ -156,10 +155,14 @@ def _line(
 
 def _new(analysis: Analysis, call: Call) -> int | None:
     link = analysis.links.get(call.id)
-    if call.prompt is None or link is None or link.fault is not None:
+    if call.prompt is None or (link is not None and link.fault is not None):
         return None
-    parent = analysis.calls[link.parent].full if link.parent is not None else None
-    return len(call.prompt) - (len(parent) if parent is not None else 0)
+    # what generated nothing has no link of its own
+    named = link.parent if link is not None else call.fields.parent_call_id
+    parent = analysis.calls[named].full if named in analysis.calls else None
+    if named is None:
+        return len(call.prompt)
+    return len(call.prompt) - len(parent) if parent is not None and call.prompt.starts_with(parent) else None
 
 
 def what_of(answer: Message | None) -> str | None:
@@ -179,5 +182,9 @@ def _called(call: ToolCall) -> str:
     except orjson.JSONDecodeError:
         arguments = call.arguments
     first = next(iter(arguments.values()), "") if isinstance(arguments, dict) else arguments
-    text = first if isinstance(first, str) else orjson.dumps(first).decode()
+    try:
+        text = first if isinstance(first, str) else orjson.dumps(first).decode()
+    except TypeError:
+        # nested deeper than it writes
+        text = call.arguments
     return f"{call.name}: {' '.join(text.split())[:_WHAT]}" if text else call.name
