@@ -4,7 +4,7 @@ import gzip
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,24 @@ _BYTE_PIECE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
 class Tokenizer:
-    """The pieces of a vocabulary as bytes; `control` ids are special, `added` ids are no pieces of the model's own."""
+    """The pieces of a vocabulary as bytes; `control` ids are special, `added` ids are no pieces of the model's own.
 
-    def __init__(self, piece: Callable[[int], bytes | None], control: frozenset[int], added: frozenset[int]) -> None:
+    `prefix_space`: it puts a space before a text that it encodes.
+    """
+
+    def __init__(
+        self,
+        piece: Callable[[int], bytes | None],
+        control: frozenset[int],
+        added: frozenset[int],
+        *,
+        prefix_space: bool = False,
+    ) -> None:
         self._piece = piece
         self._pieces: dict[int, bytes] = {}
         self.control = control
         self.added = added
+        self.prefix_space = prefix_space
 
     def piece(self, token_id: int) -> bytes:
         """The bytes that one id stands for; an id outside the vocabulary is shown as its number."""
@@ -86,11 +97,12 @@ def _of_json(path: Path) -> Tokenizer:
     import tokenizers
 
     data = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
-    return _of_fast(tokenizers.Tokenizer.from_buffer(data), byte_level=_is_byte_level(json.loads(data).get("decoder")))
+    return _of_fast(tokenizers.Tokenizer.from_buffer(data), json.loads(data))
 
 
-def _of_fast(fast: Any, *, byte_level: bool) -> Tokenizer:
+def _of_fast(fast: Any, parts: Mapping[str, Any]) -> Tokenizer:
     added: Mapping[int, Any] = fast.get_added_tokens_decoder()
+    byte_level = any(part.get("type") == "ByteLevel" for part in _steps(parts, "decoder"))
     spelled = _bytes_of_letters() if byte_level else {}
 
     def piece(token_id: int) -> bytes | None:
@@ -108,7 +120,7 @@ def _of_fast(fast: Any, *, byte_level: bool) -> Tokenizer:
         return _sentencepiece_bytes(text)
 
     control = frozenset(token_id for token_id, token in added.items() if token.special)
-    return Tokenizer(piece, control, frozenset(added))
+    return Tokenizer(piece, control, frozenset(added), prefix_space=_puts_a_space(parts))
 
 
 def _of_sentencepiece(path: Path) -> Tokenizer:
@@ -121,7 +133,7 @@ def _of_sentencepiece(path: Path) -> Tokenizer:
     def piece(token_id: int) -> bytes | None:
         return _sentencepiece_bytes(model.id_to_piece(token_id)) if 0 <= token_id < size else None
 
-    return Tokenizer(piece, control, control)
+    return Tokenizer(piece, control, control, prefix_space=True)
 
 
 def _of_transformers(name: str) -> Tokenizer:
@@ -129,7 +141,7 @@ def _of_transformers(name: str) -> Tokenizer:
     fast = getattr(loaded, "backend_tokenizer", None)
     if fast is None:
         raise UsageError(f"{name}: a tokenizer without a tokenizer.json", hint="--tokenizer PATH of its model file")
-    return _of_fast(fast, byte_level=_is_byte_level(json.loads(fast.to_str()).get("decoder")))
+    return _of_fast(fast, json.loads(fast.to_str()))
 
 
 def _sentencepiece_bytes(piece: str) -> bytes:
@@ -139,11 +151,22 @@ def _sentencepiece_bytes(piece: str) -> bytes:
     return piece.replace(_SENTENCEPIECE_SPACE, " ").encode()
 
 
-def _is_byte_level(decoder: Any) -> bool:
-    if not isinstance(decoder, dict):
-        return False
-    parts = [decoder, *decoder.get("decoders", ())]
-    return any(part.get("type") == "ByteLevel" for part in parts)
+def _steps(parts: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
+    """A part of a `tokenizer.json` and the parts that it is a sequence of."""
+    part = parts.get(key)
+    if isinstance(part, dict):
+        yield part
+        for name in ("normalizers", "pretokenizers", "decoders"):
+            yield from part.get(name, ())
+
+
+def _puts_a_space(parts: Mapping[str, Any]) -> bool:
+    prepends = any(step.get("prepend") == _SENTENCEPIECE_SPACE for step in _steps(parts, "normalizer"))
+    # `add_prefix_space` is what `prepend_scheme` was called
+    return prepends or any(
+        step.get("add_prefix_space", False) or step.get("prepend_scheme", "never") != "never"
+        for step in _steps(parts, "pre_tokenizer")
+    )
 
 
 def _bytes_of_letters() -> dict[str, int]:

@@ -56,8 +56,8 @@ def _explanation(explanation: Explanation, call: str | None, colors: Colors) -> 
 def _break(each: Break, number: int, of: int, colors: Colors) -> Iterator[str]:
     named = "" if each.parent_named else " (presumed)"
     yield f"  break {number} of {of}   call {safe(each.call)} leaves {safe(each.parent)}{named}   turn {each.turn}"
-    place = "prompt" if each.region == "prompt" else "generation"
-    yield f"    at       token {each.common_len:,} of {each.held_len:,}: {counted(each.offset, 'id')} into the parent's {place}"
+    into = f"{counted(each.offset, 'id')} into the parent's {each.region}"
+    yield f"    at       token {each.common_len:,} of {each.held_len:,}: {into}"
     yield f"    differs  {_runs(each)}"
     yield from _windows(each, colors)
     if each.texts_equal is not None:
@@ -71,7 +71,8 @@ def _break(each: Break, number: int, of: int, colors: Colors) -> Iterator[str]:
 
 def _runs(each: Break) -> str:
     if each.new_len == each.common_len:
-        return f"the prompt ends here, before {counted(each.held_len - each.common_len, 'held id')}"
+        missing = each.held_len - each.common_len
+        return f"the prompt ends here; {counted(missing, 'held id')} {'is' if missing == 1 else 'are'} not in it"
     if each.held_meets is None or each.new_meets is None:
         return f"{counted(each.held_run, 'held id')} to the end; the two do not meet again"
     meeting = f"alike again from token {each.held_meets:,} (new: {each.new_meets:,})"

@@ -1,6 +1,8 @@
 """Where a prompt leaves the sequence that it should begin with, and where the two meet again."""
 
+import operator
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -63,7 +65,20 @@ def diverge(held: IdSequence, prompt_len: int, new: IdSequence) -> Divergence | 
 
 
 def _meeting(held: Sequence[int], new: Sequence[int]) -> tuple[int, int] | None:
-    """The first place of the new ids from which a run of held ids stands; at the end of what was held a shorter one."""
+    """The first run that both have, or the end of what was held where more of that stands in the new ids."""
+    first = _first_run(held, new)
+    alike = 1 if first is None else _alike(held[first[0] :], new[first[1] :])
+    size, start = _longest_end(held, new)
+    return (len(held) - size, start) if size > alike else first
+
+
+def _alike(held: Sequence[int], new: Sequence[int]) -> int:
+    """How many ids are equal from the beginning on."""
+    return sum(1 for _ in takewhile(bool, map(operator.eq, held, new)))
+
+
+def _first_run(held: Sequence[int], new: Sequence[int]) -> tuple[int, int] | None:
+    """The first place of the new ids from which a run of held ids stands."""
     places: dict[tuple[int, ...], int] = {}
     for start in range(len(held) - _MEETING, -1, -1):
         places[tuple(held[start : start + _MEETING])] = start
@@ -71,14 +86,28 @@ def _meeting(held: Sequence[int], new: Sequence[int]) -> tuple[int, int] | None:
         found = places.get(tuple(new[start : start + _MEETING]))
         if found is not None:
             return found, start
-    return _tail(held, new)
-
-
-def _tail(held: Sequence[int], new: Sequence[int]) -> tuple[int, int] | None:
-    """The longest end of what was held, of fewer ids than a meeting needs, that stands in the new ids."""
-    for size in range(min(_MEETING - 1, len(held)), 1, -1):
-        wanted = tuple(held[len(held) - size :])
-        for start in range(len(new) - size + 1):
-            if tuple(new[start : start + size]) == wanted:
-                return len(held) - size, start
     return None
+
+
+def _longest_end(held: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
+    """How many ids of the end of what was held stand together in the new ids, and where that is first.
+
+    After Knuth, Morris and Pratt, from the end: a model that repeats itself must not take quadratic time.
+    """
+    wanted = held[::-1]
+    shorter = [0] * len(wanted)
+    for place in range(1, len(wanted)):
+        size = shorter[place - 1]
+        while size and wanted[place] != wanted[size]:
+            size = shorter[size - 1]
+        shorter[place] = size + (wanted[place] == wanted[size])
+    longest, first, size = 0, 0, 0
+    for start in range(len(new) - 1, -1, -1):
+        if size == len(wanted):
+            size = shorter[size - 1]
+        while size and new[start] != wanted[size]:
+            size = shorter[size - 1]
+        size += new[start] == wanted[size]
+        if size and size >= longest:
+            longest, first = size, start
+    return longest, first

@@ -5,28 +5,95 @@ explained. Nothing that is delivered rests on it.
 """
 
 import operator
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ng_capture.ingest.exchange import Exchange
-from ng_capture.ingest.messages import Message
+from ng_capture.ingest.messages import ASSISTANT, Message
+
+
+class _Talk(NamedTuple):
+    """A call in numbers: equal turns have equal numbers, and so have equal beginnings of conversations.
+
+    `begins[n]` stands for the first `n` turns of what was asked and answered. Comparing numbers is quick, comparing
+    whole texts again and again is not.
+    """
+
+    asked: list[int]
+    held: list[int]
+    begins: list[int]
+    answer_place: int
+    last_answer: int | None
+
+    @property
+    def answered(self) -> int:
+        """The beginning after which the answer stands; a call that went on with a cut answer asked that, too."""
+        return self.begins[self.answer_place]
 
 
 def presumed_parents(exchanges: Sequence[Exchange]) -> dict[str, str | None]:
     """The parent of every call, None for one that begins a conversation of its own.
 
-    Among the calls before it the one with which it shares most turns; of equals the last. A request that shares nothing
-    but the system prompt continues the last call that had it: its history was compacted or dropped.
+    The last answer in a request is that of its parent: the call that asked what stands before it. Where no call did,
+    history was edited or compacted: then the call with which it shares most turns, of equals the last, unless that
+    one's conversation went on as it stood.
     """
-    made = sorted(exchanges, key=lambda exchange: (exchange.started_at, exchange.line))
-    # equal turns have equal numbers: comparing those is quick, comparing whole texts again and again is not
-    numbers: dict[Message, int] = {}
-    asked = [[numbers.setdefault(turn, len(numbers)) for turn in exchange.asked] for exchange in made]
-    held = [[numbers.setdefault(turn, len(numbers)) for turn in exchange.conversation] for exchange in made]
+    made = sorted(exchanges, key=lambda exchange: (exchange.started_at, len(exchange.asked), exchange.line))
+    talks = _numbered(made)
+    last_with = {begin: index for index, talk in enumerate(talks) for begin in talk.begins[: len(talk.asked) + 1]}
+    earlier: dict[int, list[int]] = defaultdict(list)
     parents: dict[str, str | None] = {}
-    for index, exchange in enumerate(made):
-        # the same request again is another answer to it, no continuation
-        earlier = [place for place in range(index) if asked[place] != asked[index]]
-        shared = [(sum(map(operator.eq, held[place], asked[index])), place) for place in earlier]
-        turns, place = max(shared, default=(0, 0))
-        parents[exchange.call_id] = made[place].call_id if turns else None
+    for index, (exchange, talk) in enumerate(zip(made, talks, strict=True)):
+        parent = _answered(index, talks, earlier)
+        if parent is None:
+            parent = _edited(index, talks, last_with)
+        parents[exchange.call_id] = None if parent is None else made[parent].call_id
+        earlier[talk.answered].append(index)
     return parents
+
+
+def _numbered(made: Sequence[Exchange]) -> list[_Talk]:
+    turns: dict[Message, int] = {}
+    beginnings: dict[tuple[int, int], int] = {}
+    talks = []
+    for exchange in made:
+        held = [turns.setdefault(turn, len(turns)) for turn in exchange.conversation]
+        begins = [0]
+        for turn in held:
+            begins.append(beginnings.setdefault((begins[-1], turn), len(beginnings) + 1))
+        answers = [place for place, turn in enumerate(exchange.asked) if turn.role == ASSISTANT]
+        asked = held[: len(exchange.asked)]
+        went_on = bool(answers) and answers[-1] == len(asked) - 1
+        talks.append(_Talk(asked, held, begins, len(asked) - went_on, answers[-1] if answers else None))
+    return talks
+
+
+def _answered(index: int, talks: Sequence[_Talk], earlier: Mapping[int, Sequence[int]]) -> int | None:
+    """The call that asked what stands before the last answer of a request, best the one that gave this answer."""
+    mine = talks[index]
+    if mine.last_answer is None:
+        return None
+    answer = mine.begins[mine.last_answer + 1]
+    fit = [
+        (talks[place].begins[-1] == answer, _shared(talks[place], mine), place)
+        for place in earlier.get(mine.begins[mine.last_answer], ())
+        # the same request again is another answer to it, no continuation
+        if talks[place].asked != mine.asked
+    ]
+    _, turns, place = max(fit, default=(False, 0, 0))
+    return place if turns else None
+
+
+def _edited(index: int, talks: Sequence[_Talk], last_with: Mapping[int, int]) -> int | None:
+    """The call with which a request shares most turns, if nothing continues that as it stands."""
+    mine = talks[index]
+    fit = [(_shared(talks[place], mine), place) for place in range(index) if talks[place].asked != mine.asked]
+    turns, place = max(fit, default=(0, 0))
+    went_on = last_with.get(talks[place].begins[-1], -1) > index
+    return place if turns and not went_on else None
+
+
+def _shared(one: _Talk, other: _Talk) -> int:
+    """How many turns the one holds where the other asked the same."""
+    return sum(map(operator.eq, one.held, other.asked))

@@ -1,15 +1,14 @@
 """`reason`, `schema`, `--version`, `--help`, and what the commands load."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ng_capture import __version__
 from ng_capture.verdicts.reasons import REASONS
-from tests.support.command import COMMAND, run
+from tests.support.command import run
+from tests.support.loading import loaded_by
 
 HEAVY = {"polars", "pyarrow", "transformers", "numpy", "tokenizers"}
 # what reads and writes shapes, gauges and colored help
@@ -47,20 +46,6 @@ def test_the_schemas_of_the_repository_are_those_of_the_code(tmp_path: Path) -> 
 
 def test_the_version_is_told() -> None:
     assert run("--version").out == f"ng-capture {__version__}\n"
-
-
-def loaded_by(*arguments: str) -> set[str]:
-    """The packages that a command has loaded when it ends."""
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", COMMAND, *arguments],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    loaded = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
-    assert "typer" in loaded and done.returncode in (0, 1)
-    return loaded
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["verify", "fixtures/capture"], ["rebuild", "--help"]])

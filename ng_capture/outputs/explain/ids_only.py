@@ -1,6 +1,7 @@
 """What ids and messages say of a divergence where no text can be decoded: the kind of cause rather than the cause."""
 
 import json
+import unicodedata
 
 from ng_capture.ingest.messages import ASSISTANT
 from ng_capture.outputs.explain.edge import Edge
@@ -43,7 +44,18 @@ def _in_answer(edge: Edge) -> str | None:
         return "trailing_space_stripped"
     if found.offset == 0 and not found.new_run and found.held_meets is not None:
         return "reasoning_stripped_by_template"
-    return _tool_call(edge) or _retokenised(edge)
+    return _lost_text(edge) or _tool_call(edge) or _retokenised(edge)
+
+
+def _lost_text(edge: Edge) -> str | None:
+    """What the answer's own text shows: bytes that were no text, characters that a tokenizer composes."""
+    answer = edge.parent.answer if edge.parent is not None else None
+    if answer is None:
+        return None
+    told = "".join((answer.reasoning, answer.text, *(call.arguments for call in answer.tool_calls)))
+    if "\ufffd" in told:
+        return "invalid_utf8_replaced"
+    return "unicode_normalised" if unicodedata.normalize("NFC", told) != told else None
 
 
 def _tool_call(edge: Edge) -> str | None:
@@ -71,7 +83,7 @@ def _odd(arguments: str) -> bool:
     """True for JSON that a program would spell otherwise."""
     try:
         value = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return True
     spellings = {json.dumps(value, ensure_ascii=ascii_only) for ascii_only in (False, True)}
     return arguments not in spellings

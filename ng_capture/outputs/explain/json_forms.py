@@ -44,7 +44,8 @@ def json_cause(held: Spelled, new: Spelled) -> str:
 def _lexeme_cause(one: str, other: str) -> str:
     if not (one.startswith('"') and other.startswith('"')):
         return "tool_json_number_form"
-    return "tool_json_escaped" if json.loads(one) == json.loads(other) else "tool_json_key_order"
+    same = json.loads(one, strict=False) == json.loads(other, strict=False)
+    return "tool_json_escaped" if same else "tool_json_key_order"
 
 
 def _decoded(text: str, start: int) -> Spelled | None:
@@ -56,7 +57,7 @@ def _decoded(text: str, start: int) -> Spelled | None:
         return dict(members)
 
     try:
-        value, end = json.JSONDecoder(object_pairs_hook=pairs).raw_decode(text, start)
+        value, end = json.JSONDecoder(object_pairs_hook=pairs, strict=False).raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
     return Spelled(text[start:end], value, twice)
@@ -75,4 +76,6 @@ def _without_ids(value: Any) -> Any:
     """The calls without the id that a server gives them."""
     if isinstance(value, list):
         return [_without_ids(member) for member in value]
-    return {key: member for key, member in value.items() if key != "id"} if isinstance(value, dict) else value
+    if isinstance(value, dict) and "name" in value:
+        return {key: member for key, member in value.items() if key != "id"}
+    return value
