@@ -24,6 +24,16 @@ _RAISED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionE
 """What the expressions of a template raise."""
 
 
+class _Generation(jinja2.ext.Extension):
+    """`{% generation %}` marks what a model generates, for trainers' masks; it renders what stands in it."""
+
+    tags = {"generation"}  # noqa: RUF012 - declared so by the base class
+
+    def parse(self, parser: jinja2.parser.Parser) -> list[jinja2.nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
 class TemplateRefuses(Exception):
     """The template raises an error for these messages: it has no such turn."""
 
@@ -47,14 +57,14 @@ def load_template(place: str) -> str:
         raise UsageError(f"{place}: no chat template can be read there: {error}", hint=_HINT) from error
 
 
-def renderer(template: str, tools: Sequence[Mapping[str, Any]], **switches: bool) -> Render:
-    """Renders conversations that offer these tools; raises UsageError for a template that is no Jinja.
+def renderer(template: str, tools: Sequence[Mapping[str, Any]] | None, **switches: bool) -> Render:
+    """Renders conversations that offer these tools, or none; raises UsageError for a template that is no Jinja.
 
     `switches` are the template's own, such as `enable_thinking`.
     """
     # the settings of the inference servers; sandboxed, since a template comes from wherever the model came from
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols, _Generation]
     )
     environment.filters["tojson"] = _tojson
     environment.globals |= {"raise_exception": _refuse, "strftime_now": datetime(2026, 1, 1, tzinfo=UTC).strftime}
@@ -67,7 +77,7 @@ def renderer(template: str, tools: Sequence[Mapping[str, Any]], **switches: bool
         try:
             text: str = compiled.render(
                 messages=messages,
-                tools=list(tools),
+                tools=None if tools is None else list(tools),
                 add_generation_prompt=prompt,
                 bos_token="<s>",
                 eos_token="</s>",

@@ -17,7 +17,7 @@ _BYTE_PIECE = re.compile("<0x([0-9A-Fa-f]{2})>")
 class Tokenizer:
     """The pieces of a vocabulary as bytes; `control` ids are special, `added` ids are no pieces of the model's own.
 
-    `prefix_space`: it puts a space before a text that it encodes.
+    `prefix_space`: it puts a space before a text that it encodes. `unknown`: ids met so far that it does not have.
     """
 
     def __init__(
@@ -30,6 +30,7 @@ class Tokenizer:
     ) -> None:
         self._piece = piece
         self._pieces: dict[int, bytes] = {}
+        self.unknown: set[int] = set()
         self.control = control
         self.added = added
         self.prefix_space = prefix_space
@@ -39,6 +40,8 @@ class Tokenizer:
         known = self._pieces.get(token_id)
         if known is None:
             found = self._piece(token_id)
+            if found is None:
+                self.unknown.add(token_id)
             known = self._pieces[token_id] = f"<{token_id}?>".encode() if found is None else found
         return known
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ng_capture.tokenizer import Tokenizer
 
 from ng_capture.errors import UsageError
+from ng_capture.files.listing import Listing
 from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture_cli import exits, options
 from ng_capture_cli.output import Sink, open_sink
@@ -57,7 +58,7 @@ def command(
 
     Without ROLLOUT: the breaks of the whole directory by cause. With a tokenizer texts are compared, too.
     """
-    from ng_capture_cli.looking import find_tasks
+    from ng_capture_cli.looking import find_tasks, tell_foreign_ids
 
     colors = Colors(color, terminal=output == "-" and sys.stdout is not None and sys.stdout.isatty())
     if template is not None:
@@ -69,11 +70,15 @@ def command(
     if summary and rollout is not None:
         raise UsageError("--summary is about the whole directory: give no ROLLOUT")
     loaded = options.load_tokenizer(tokenizer)
-    tasks = find_tasks(path, rollout, rollouts, Judging(policy, policy_model, infer_links), include, exclude, output)
+    judging = Judging(policy, policy_model, infer_links)
+    found = find_tasks(path, rollout, rollouts, judging, include, exclude, output, tokenizer)
     with open_sink(output) as sink:
         if rollout is not None:
-            return _explain_rollout(tasks, loaded, call, as_json, sink, colors)
-        return _explain_all(path, tasks, loaded, as_json, sink, colors, quiet)
+            code = _explain_rollout(found.tasks, loaded, call, as_json, sink, colors)
+        else:
+            code = _explain_all(path, found.tasks, loaded, as_json, sink, colors, quiet)
+    tell_foreign_ids(loaded)
+    return max(code, exits.FINDINGS) if found.tell_rows(quiet) else code
 
 
 def _explain_rollout(
@@ -146,7 +151,9 @@ def _explain_all(
 def _explain_template(place: str, as_json: bool, output: str, colors: Colors) -> int:
     from ng_capture.outputs.explain.template import check_template
     from ng_capture_cli.explain_screen import template_screen
+    from ng_capture_cli.looking import model_files
 
+    options.check_output(Listing(), output, model_files("the chat template", place))
     report = check_template(place)
     with open_sink(output) as sink:
         sink.write(msgspec.json.encode(report) + b"\n" if as_json else template_screen(report, colors).encode())

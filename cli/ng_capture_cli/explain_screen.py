@@ -88,7 +88,7 @@ def _windows(each: Break, colors: Colors) -> Iterator[str]:
         yield f"    {name:<7}  {_ids(window, each.common_len, colors)}"
     for name, window in (("held", each.held), ("new", each.new)):
         if window.text is not None:
-            yield f"    {name:<7}  {cut(repr(safe(window.text)), _WIDTH)}"
+            yield f"    {name:<7}  {cut(_quoted(window.text), _WIDTH)}"
 
 
 def _ids(window: Window, place: int, colors: Colors) -> str:
@@ -97,6 +97,11 @@ def _ids(window: Window, place: int, colors: Colors) -> str:
     here = [colors.paint(f"[{after[0]}]", BOLD_RED), *map(str, after[1:])] if after else ["[end]"]
     dots = "... " if window.start else ""
     return f"{dots}{before} {' '.join(here)}".strip()
+
+
+def _quoted(text: str) -> str:
+    """The text on one line: line breaks and the like as they are escaped, what could act as `safe` shows it."""
+    return safe(repr(text))
 
 
 def _costs(lost: Mapping[str, int]) -> str:
@@ -113,12 +118,12 @@ def _summary(summary: BreakSummary, colors: Colors) -> Iterator[str]:
         return
     width = max(24, *(len(each.cause) for each in summary.by_cause))
     head = "".join(f"{f'lost: {policy}':>16}" for policy in _POLICIES)
-    yield f"  {'cause':<{width}}  breaks  rollouts{head}   for example"
+    yield f"  {'cause':<{width}}  breaks  likely  rollouts{head}   for example"
     for each in summary.by_cause:
         lost = "".join(f"{each.tokens_lost[policy]:>16,}" for policy in _POLICIES)
         example = f"{safe(each.example)} {safe(each.example_call)[:8]}"
         name = colors.paint(fit(each.cause, width), BOLD_RED)
-        yield f"  {name}  {each.breaks:>6,}  {each.rollouts:>8,}{lost}   {example}"
+        yield f"  {name}  {each.breaks:>6,}  {each.likely:>6,}  {each.rollouts:>8,}{lost}   {example}"
     yield "  what to do"
     for each in summary.by_cause:
         yield f"    {each.cause}: {each.remedy}"
@@ -137,9 +142,8 @@ def _template(report: "TemplateReport", colors: Colors) -> Iterator[str]:
     width = max(len(feature.name) for feature in report.features)
     for feature in report.features:
         status = colors.paint(feature.status, BOLD_RED) if feature.status == "broken" else feature.status
-        note = f"   turn {feature.turn}, character {feature.at:,}: {feature.note}" if feature.at is not None else ""
-        refused = f"   {safe(feature.note or '')}" if feature.status == "refused" else ""
-        yield f"  {feature.name:<{width}}   {status}{note}{refused}"
+        place = f"turn {feature.turn}, character {feature.at:,}: " if feature.at is not None else ""
+        yield f"  {feature.name:<{width}}   {status:<7}   {place}{safe(feature.note or '')}".rstrip()
         if feature.held is not None and feature.new is not None:
-            yield f"    held  {cut(repr(safe(feature.held)), _WIDTH)}"
-            yield f"    new   {cut(repr(safe(feature.new)), _WIDTH)}"
+            yield f"    held  {cut(_quoted(feature.held), _WIDTH)}"
+            yield f"    new   {cut(_quoted(feature.new), _WIDTH)}"

@@ -69,16 +69,20 @@ def command(
     views = [name for name, asked in (("--text", as_text), ("--tokens", as_tokens), ("--call", call)) if asked]
     if len(views) > 1 or (views and rollout is None):
         raise UsageError(f"{' and '.join(views)}: one view of one ROLLOUT", hint="ng-capture show PATH ROLLOUT --text")
-    from ng_capture_cli.looking import find_tasks
+    from ng_capture_cli.looking import find_tasks, tell_foreign_ids
 
     colors = Colors(color, terminal=output == "-" and sys.stdout is not None and sys.stdout.isatty())
-    tasks = find_tasks(path, rollout, rollouts, Judging(policy, policy_model, infer_links), include, exclude, output)
+    judging = Judging(policy, policy_model, infer_links)
+    found = find_tasks(path, rollout, rollouts, judging, include, exclude, output, tokenizer)
+    loaded, code = options.load_tokenizer(tokenizer), exits.DONE
     with open_sink(output) as sink:
         if rollout is None:
-            return _show_list(tasks, reason, sort, as_json, sink, colors, quiet)
-        (task,) = tasks
-        _show_rollout(task, views, call, options.load_tokenizer(tokenizer), as_json, sink, colors)
-    return exits.DONE
+            code = _show_list(found.tasks, reason, sort, as_json, sink, colors, quiet)
+        else:
+            (task,) = found.tasks
+            _show_rollout(task, views, call, loaded, as_json, sink, colors, quiet)
+    tell_foreign_ids(loaded)
+    return max(code, exits.FINDINGS) if found.tell_rows(quiet) else code
 
 
 def _show_list(
@@ -131,6 +135,7 @@ def _show_rollout(
     as_json: bool,
     sink: Sink,
     colors: Colors,
+    quiet: bool,
 ) -> None:
     from ng_capture.outputs.explain.rollout import read_rollout
     from ng_capture.outputs.show.tree import tree_of
@@ -148,6 +153,9 @@ def _show_rollout(
         sink.write(msgspec.json.encode(tree_of(shown)) + b"\n")
     else:
         _print(tree_lines(tree_of(shown), _width(), colors), sink)
+    analysis = shown.judgement.analysis
+    if call is None and views and not shown.judgement.rows and len(analysis.chains) > 1 and not quiet:
+        tell(f"masked: one of its {len(analysis.chains):,} chains is shown; --call ID shows any call")
 
 
 def _show_call(

@@ -28,9 +28,10 @@ def list_lines(lines: Sequence[RolloutLine], width: int, colors: Colors) -> Iter
     yield f"{'rollout':<{ids}}  {'verdict':<9}  {head}"
     for line in lines:
         number = "-" if line.reward is None else f"{line.reward:g}"
+        raw = ["(raw calls only)"] if line.raw_only else []
         told = (
             f"{line.calls:>6,} {line.chains:>6,} {line.tokens:>9,} {line.trained:>9,}"
-            f"{f'{number:>8}' if rewards else ''}  {', '.join(line.reasons)}"
+            f"{f'{number:>8}' if rewards else ''}  {', '.join((*line.reasons, *raw))}"
         )
         verdict = colors.paint(f"{line.verdict:<9}", BOLD_RED if line.verdict == "masked" else GREEN)
         yield f"{fit(_cell(line.rollout_id), ids)}  {verdict}  {cut(told, max(40, width - ids - 13))}"

@@ -192,8 +192,8 @@ def test_the_breaks_of_a_directory_are_summed_up_by_cause_turn_and_model(store: 
     lines = words_of(done.out)
     assert done.code == 0
     assert lines[0] == "5 rollouts, 4 masked, 5 broken prefixes"
-    assert lines[1] == "cause breaks rollouts lost: strict lost: terminal lost: all for example"
-    assert len(lines[2].split()) >= 8 and lines[2].split()[1:3] == ["2", "2"] and "3-0 b" in lines[2]
+    assert lines[1] == "cause breaks likely rollouts lost: strict lost: terminal lost: all for example"
+    assert len(lines[2].split()) >= 8 and lines[2].split()[1:4] == ["2", "0", "2"] and "3-0 b" in lines[2]
     assert "by turn 1: 3, 2: 1, 3: 1" in lines
     assert "by model policy-8b: 4, other: 1" in lines
     cause = lines[2].split()[0]
@@ -447,3 +447,10 @@ def test_without_a_tokenizer_or_a_template_no_such_library_is_loaded(words: tupl
 
 def test_a_template_in_a_folder_is_checked_without_a_tokenizer_library(templates: Path) -> None:
     assert loaded_by("explain", "--template", templates / "keeps") & TOKENIZER_LIBRARIES == {"jinja2"}
+
+
+def test_the_template_is_not_replaced_by_the_output(tmp_path: Path) -> None:
+    (tmp_path / "chat_template.jinja").write_text(KEEPS)
+    done = run("explain", "--template", tmp_path, "-o", tmp_path / "chat_template.jinja")
+    assert done.code == 2 and "would replace the chat template" in done.err
+    assert (tmp_path / "chat_template.jinja").read_text() == KEEPS

@@ -26,6 +26,7 @@ from tests.support.looking import shown_forge
 from tests.support.raw_calls import calls, chat_call, result, says, system, talk, user, write_capture
 from tests.support.runs import broken, healthy, words_of, write_lost
 from tests.support.terminal_text import ALL_HOSTILE, HOSTILE, acting, hostile, write_hostile_tokenizer
+from tests.support.tiny_tokenizers import metaspace, write_json
 from tests.support.vocabulary import Vocabulary
 
 FIXTURES = ROOT / "capture"
@@ -76,7 +77,7 @@ def test_the_rollouts_of_a_directory_are_listed_in_natural_order(store: Path) ->
         "2-0 trainable 2 1 2 2",
         "3-0 masked 2 2 2 0 prefix_mismatch",
         "4-0 masked 1 1 1 0 capture_incomplete",
-        "5-0 trainable 2 1 3 3",
+        "5-0 trainable 2 1 3 3 (raw calls only)",
         "10-0 trainable 2 1 2 2",
     ]
     assert done.err == "5 rollouts, 2 masked\n"
@@ -93,6 +94,40 @@ def test_rewards_are_listed_where_rows_are_given(store: Path, tmp_path: Path) ->
         "2-0 trainable 2 1 2 2 0.5",
     ]
     assert words_of(done.out)[4] == "3-0 masked 2 2 2 0 - prefix_mismatch"
+
+
+@pytest.mark.parametrize("command", ["show", "explain"])
+def test_a_broken_line_of_the_rows_is_named(store: Path, tmp_path: Path, command: str) -> None:
+    rows = tmp_path / "rows.jsonl"
+    write_rows(rows, [healthy("2-0").row()])
+    with rows.open("ab") as file:
+        file.write(b'{"cut":\n')
+    for rollout in ((), ("2-0",)):
+        done = run(command, store, *rollout, "--rollouts", rows, "-q")
+        assert done.code == 1 and f"{rows}:2: " in done.err and done.out
+
+
+@pytest.mark.parametrize("view", ["--text", "--tokens"])
+def test_a_masked_rollout_of_several_chains_says_that_one_is_shown(store: Path, view: str) -> None:
+    assert run("show", store, "3-0", view).err == "masked: one of its 2 chains is shown; --call ID shows any call\n"
+    assert run("show", store, "3-0", view, "-q").err == run("show", store, "2-0", view).err == ""
+
+
+def test_ids_that_the_tokenizer_does_not_have_are_told(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(metaspace().to_str())
+    for words in (("show", FIXTURES, "broken-prefix", "--tokens"), ("explain", FIXTURES)):
+        told = run(*words, "--tokenizer", tmp_path, "-q").err
+        assert "not in the tokenizer's vocabulary" in told and "tokenizer of the policy?" in told
+
+
+@pytest.mark.parametrize("command", ["show", "explain"])
+def test_the_tokenizer_is_not_replaced_by_the_output(store: Path, tmp_path: Path, command: str) -> None:
+    write_json(tmp_path / "tokenizer.json")
+    before = (tmp_path / "tokenizer.json").read_bytes()
+    for place in (tmp_path, tmp_path / "tokenizer.json"):
+        done = run(command, store, "3-0", "--tokenizer", place, "-o", tmp_path / "tokenizer.json")
+        assert done.code == 2 and "would replace the tokenizer" in done.err
+    assert (tmp_path / "tokenizer.json").read_bytes() == before
 
 
 def test_only_rollouts_with_a_reason_are_listed_where_one_is_named(store: Path) -> None:
@@ -322,7 +357,7 @@ def test_every_view_of_a_rollout_has_its_published_shape(
     store: Path, rollout: str, view: tuple[str, ...], shape: str
 ) -> None:
     words = ("--call", "aaaa1") if rollout == "5-0" and "--call" in view else view
-    done = run("show", store, rollout, *words, "--json")
+    done = run("show", store, rollout, *words, "--json", "-q")
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     assert lines and (len(lines) == 1 or shape in ("shown-message", "shown-tokens"))

@@ -31,11 +31,15 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
-    """The breaks of one cause: how many, in how many rollouts, what they cost by policy, the first of them."""
+    """The breaks of one cause: how many, in how many rollouts, what they cost by policy, the first of them.
+
+    For `likely` of the breaks the evidence speaks for the cause; for the others it leaves it open.
+    """
 
     cause: str
     group: str
     breaks: int
+    likely: int
     rollouts: int
     tokens_lost: dict[str, int]
     example: str
@@ -85,6 +89,7 @@ class Summariser:
     def __init__(self) -> None:
         self._rollouts: Counter[str] = Counter()
         self._breaks: Counter[str] = Counter()
+        self._likely: Counter[str] = Counter()
         self._with_cause: Counter[str] = Counter()
         self._lost: dict[str, Counter[str]] = {}
         self._first: dict[str, Break] = {}
@@ -96,6 +101,7 @@ class Summariser:
         self._with_cause.update({each.cause for each in explanation.breaks})
         for each in explanation.breaks:
             self._breaks[each.cause] += 1
+            self._likely[each.cause] += each.confidence == "likely"
             self._lost.setdefault(each.cause, Counter()).update(each.tokens_lost)
             self._first.setdefault(each.cause, each)
             self._turns[each.turn] += 1
@@ -119,6 +125,7 @@ class Summariser:
             cause=cause,
             group=first.group,
             breaks=self._breaks[cause],
+            likely=self._likely[cause],
             rollouts=self._with_cause[cause],
             tokens_lost=dict(self._lost[cause]),
             example=first.rollout_id,

@@ -5,6 +5,10 @@ import re
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+_UNCLOSED = 256
+"""So many brackets that no JSON follows are tried: each takes a walk through the text."""
+
+_BRACKET = re.compile(r"[{\[]")
 _LEXEME = re.compile(r'"(?:[^"\\]|\\.)*"|[-+0-9.eE]+|[{}\[\]:,]|\w+|\S')
 
 
@@ -18,10 +22,14 @@ class Spelled(NamedTuple):
 
 def json_around(text: str, place: int) -> Spelled | None:
     """The outermost JSON object or array that holds a place of the text; None where none does."""
-    for match in re.finditer(r"[{\[]", text[: place + 1]):
-        start = match.start()
-        found = _decoded(text, start)
-        if found is not None and start + len(found.text) > place:
+    start, unclosed = 0, 0
+    while unclosed < _UNCLOSED and (bracket := _BRACKET.search(text, start, place + 1)) is not None:
+        found = _decoded(text, bracket.start())
+        if found is None:
+            start, unclosed = bracket.end(), unclosed + 1
+            continue
+        start = bracket.start() + len(found.text)
+        if start > place:
             return found
     return None
 

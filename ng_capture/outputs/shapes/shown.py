@@ -81,6 +81,7 @@ class CauseShape(Written):
     cause: str
     group: str
     breaks: int
+    likely: int
     rollouts: int
     tokens_lost: dict[str, int]
     example: str

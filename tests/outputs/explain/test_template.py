@@ -58,9 +58,12 @@ def test_a_template_that_strips_reasoning_says_after_which_turn_and_where(write:
 
 
 def test_the_place_is_that_of_the_first_character_that_differs(write: Any) -> None:
-    letters = "{% for m in messages %}{{ 'b' if m.role == 'assistant' and not loop.last else 'a' }}{% endfor %}"
-    found = broken(check_template(write(letters)))["second user turn"]
-    assert (found.turn, found.at, found.held, found.new) == (2, 2, "a", "ba")
+    letter = "{{ 'b' if m.role == 'assistant' and not loop.last else 'a' }}"
+    text = f"{{% for m in messages %}}{letter}{{{{ m.content }}}}{{% endfor %}}"
+    found = broken(check_template(write(text)))["second user turn"]
+    before = len("aYou answer briefly.aWhat is a quern?")
+    after = "A hand mill.aAnd a saddle quern?"
+    assert (found.turn, found.at, found.held, found.new) == (2, before, "aA hand mill.", f"b{after}")
 
 
 def test_a_template_that_moves_the_tools_says_so(write: Any) -> None:
@@ -80,6 +83,40 @@ def test_a_template_that_shortens_old_tool_results_says_so(write: Any) -> None:
 def test_a_template_that_trims_answers_says_so(write: Any) -> None:
     """What was generated may end in white space; in history it does not."""
     assert not check_template(write(TRIMS)).keeps_prefixes
+
+
+def test_a_template_that_never_shows_reasoning_says_so(write: Any) -> None:
+    found = broken(check_template(write(KEEPS.replace("m.reasoning_content", "m.nothing"))))
+    assert found.keys() == {name for name in CONVERSATIONS if "reasoning" in name}
+    assert {feature.note for feature in found.values()} == {"the answer is rendered without its reasoning"}
+
+
+def test_a_template_that_leaves_out_content_or_calls_says_so(write: Any) -> None:
+    for part, what in (("m.content", "content"), ("call.function.name", "call")):
+        assert part in KEEPS
+        found = broken(check_template(write(KEEPS.replace(part, "''"))))
+        assert f"the answer is rendered without its {what}" in {feature.note for feature in found.values()}
+
+
+REFUSALS = {
+    "no system turn": "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}",
+    "no tools": "{% if tools %}{{ raise_exception('no tools') }}{% endif %}",
+    "arguments as text": "{% for m in messages if m.tool_calls %}{% for call in m.tool_calls %}"
+    "{% if call.function.arguments is not string %}{{ raise_exception('text') }}{% endif %}{% endfor %}{% endfor %}",
+}
+
+
+@pytest.mark.parametrize("form", REFUSALS)
+def test_a_form_that_a_template_refuses_is_left_for_another(write: Any, form: str) -> None:
+    report = check_template(write(REFUSALS[form] + KEEPS))
+    assert report.keeps_prefixes
+    notes = {feature.note for feature in report.features if feature.status == "kept"}
+    assert f"rendered with {form}" in notes
+
+
+def test_what_a_template_marks_as_generated_is_rendered(write: Any) -> None:
+    marked = KEEPS.replace("{{ turn(m) }}", "{% generation %}{{ turn(m) }}{% endgeneration %}")
+    assert marked != KEEPS and check_template(write(marked)).keeps_prefixes
 
 
 def test_the_switch_for_thinking_is_tried_where_a_template_has_it(write: Any) -> None:
