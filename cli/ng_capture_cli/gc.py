@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from ng_capture.retention.plan import PlannedRollout
 
 from ng_capture.errors import SurroundingsError, UsageError
+from ng_capture.files.names import shown
 from ng_capture_cli import exits, options
 from ng_capture_cli.quantities import in_bytes, number_of_bytes, seconds
-from ng_capture_cli.terminal import safe, tell, tell_error
+from ng_capture_cli.summary import counted
+from ng_capture_cli.terminal import can_ask, confirmed, safe, tell, tell_error
 
 _TERMINATED = 128 + signal.SIGTERM
 
@@ -48,7 +50,7 @@ TombstoneAge = Annotated[
 TrashGrace = Annotated[str, typer.Option("--trash-grace", metavar="AGE", help="Purge what was in the trash so long.")]
 MaxBytes = Annotated[
     str | None,
-    typer.Option("--max-bytes", metavar="SIZE", help="Free the oldest that may go until the directory fits (500GB)."),
+    typer.Option("--max-bytes", metavar="SIZE", help="Trash the oldest that may go until the rest fits (500GB)."),
 ]
 LockTimeout = Annotated[
     float, typer.Option("--lock-timeout", metavar="SECONDS", min=0, help="How long to wait for a rollout's lock.")
@@ -97,7 +99,9 @@ def command(
     coverage = read_coverage(delivered_to or ())
     for note in coverage.notes:
         tell_error(note)
-    listing = options.find_rollouts([directory], None, rollout, None)
+    if prometheus is not None and not prometheus.parent.is_dir():
+        raise UsageError(f"{prometheus.parent}: no such directory")
+    listing = options.find_rollouts([directory], None, rollout if max_bytes is None else None, None)
     for name in sorted(set(rollout or ()) - set(listing.ids)):
         tell_error(f"{directory}: no rollout {name}")
     stop = _Stop()
@@ -187,7 +191,7 @@ def _print_temporary(name: str, as_json: bool) -> None:
 
 def _print(name: str, action: str, reason: str | None, why: str, size: int | None, as_json: bool) -> None:
     if as_json:
-        told = {"rollout_id": name, "action": action, "reason": reason, "why": why, "bytes": size}
+        told = {"rollout_id": shown(name), "action": action, "reason": reason, "why": why, "bytes": size}
         sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
         return
     word = f"{action}: {reason}" if reason is not None else action
@@ -207,10 +211,10 @@ def _run(
 ) -> int:
     begun = time.monotonic()
     planned: Iterable[PlannedRollout] = cleaning.plan()
-    if not yes and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
+    if not yes and can_ask():
         planned = list(planned)
         going = sum(each.action != "keep" for each in planned)
-        if going and not typer.confirm(f"Move {going} rollouts of {directory} to its trash?", err=True):
+        if going and not confirmed(f"Move {counted(going, 'rollout')} of {directory} to its trash?"):
             return exits.DONE
     kept: Counter[str] = Counter()
     counts: Counter[str] = Counter()
@@ -225,8 +229,12 @@ def _run(
             tell_error(f"{each.rollout_id}: {each.why}")
         _print(each.rollout_id, each.done, each.reason, each.why, each.size, as_json)
     if not stop.asked():
-        counts["temporary"] = cleaning.remove_temporary_files()
-        counts["plans"] = cleaning.purge_trash(grace)
+        try:
+            counts["temporary"] = cleaning.remove_temporary_files()
+            counts["plans"] = cleaning.purge_trash(grace)
+        except SurroundingsError as error:
+            counts["failed"] += 1
+            tell_error(error.message)
     if prometheus is not None:
         from ng_capture.files.writing import replace_file
         from ng_capture.retention.gauges import gauges

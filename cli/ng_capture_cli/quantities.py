@@ -30,7 +30,7 @@ def in_bytes(number: int) -> str:
     """`1.2 GB`."""
     size = float(number)
     for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000:
+        if round(size, 1) < 1000:
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} TB"

@@ -6,7 +6,19 @@ from typing import Final
 
 from ng_capture.visible import visible as safe
 
-__all__ = ["BOLD_RED", "DIM", "GREEN", "NO_COLORS", "YELLOW", "Colors", "safe", "tell", "tell_error"]
+__all__ = [
+    "BOLD_RED",
+    "DIM",
+    "GREEN",
+    "NO_COLORS",
+    "YELLOW",
+    "Colors",
+    "can_ask",
+    "confirmed",
+    "safe",
+    "tell",
+    "tell_error",
+]
 
 BOLD_RED: Final = "\x1b[1;31m"
 DIM: Final = "\x1b[2m"
@@ -26,6 +38,25 @@ class Colors:
 
 
 NO_COLORS = Colors("never", terminal=False)
+
+
+def can_ask() -> bool:
+    """True if a person sits there: a terminal to read from and one to ask on."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
+
+
+def confirmed(question: str) -> bool:
+    """Whether a person says yes; true where nobody can be asked. Standard output stays free for data."""
+    if not can_ask():
+        return True
+    from rich.console import Console
+    from rich.prompt import Confirm
+    from rich.text import Text
+
+    try:
+        return Confirm.ask(Text(safe(question)), console=Console(stderr=True, soft_wrap=True), default=False)
+    except EOFError:
+        return False
 
 
 def tell(line: str) -> None:

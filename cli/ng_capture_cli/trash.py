@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 from ng_capture.errors import UsageError
 from ng_capture_cli import exits
 from ng_capture_cli.quantities import in_bytes, seconds
-from ng_capture_cli.terminal import safe, tell, tell_error
+from ng_capture_cli.summary import counted
+from ng_capture_cli.terminal import confirmed, safe, tell, tell_error
 
 trash = typer.Typer(
     name="trash",
@@ -33,7 +34,7 @@ def list_trash(
     """List what lies in the trash."""
     for plan in _plans(directory):
         for rollout in plan.rollouts():
-            size = sum(file.size for file in rollout.files)
+            size = sum(file.size for file in rollout.files) + (rollout.state.size if rollout.state else 0)
             if as_json:
                 told = {"plan": plan.name, "rollout_id": rollout.rollout_id, "why": rollout.why, "bytes": size}
                 sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
@@ -53,6 +54,7 @@ def restore_from_trash(
     from ng_capture.retention.restore import restore
 
     found, problems = set[str](), 0
+    _check(directory)
     with only_one(directory, lock_timeout):
         for plan in reversed(_plans(directory)):
             for rollout in plan.rollouts():
@@ -68,10 +70,11 @@ def restore_from_trash(
                     sys.stdout.buffer.write(f"{safe(result.rollout_id)}: restored from {plan.name}\n".encode())
     missing = [name for name in names if name not in found]
     if missing:
-        raise UsageError(
-            f"{directory}: not in its trash: {', '.join(missing)}", hint=f"ng-capture trash ls {directory}"
-        )
-    return exits.SURROUNDINGS if problems else exits.DONE
+        message, hint = f"{directory}: not in its trash: {', '.join(missing)}", f"ng-capture trash ls {directory}"
+        if not found:
+            raise UsageError(message, hint=hint)
+        tell_error(message, hint)
+    return exits.SURROUNDINGS if problems or missing else exits.DONE
 
 
 def purge_trash(
@@ -86,12 +89,12 @@ def purge_trash(
     from ng_capture.retention.restore import purge
     from ng_capture.retention.surroundings import file_system_now
 
+    _check(directory)
     age = seconds(older_than, "--older-than") if older_than is not None else 0.0
     with only_one(directory, 0.0):
         now = file_system_now(directory)
         plans = [plan for plan in _plans(directory) if now - plan.made_at >= age]
-        asking = not yes and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-        if plans and asking and not typer.confirm(f"Delete {len(plans)} plans of {directory} for good?", err=True):
+        if plans and not yes and not confirmed(f"Delete {counted(len(plans), 'plan')} of {directory} for good?"):
             return exits.DONE
         freed = sum(map(purge, plans))
     tell(f"{len(plans):,} plans deleted, {in_bytes(freed)} freed")
@@ -101,9 +104,13 @@ def purge_trash(
 def _plans(directory: str) -> "list[TrashPlan]":
     from ng_capture.retention.trash import plans_of
 
+    _check(directory)
+    return list(plans_of(directory))
+
+
+def _check(directory: str) -> None:
     if not Path(directory).is_dir():
         raise UsageError(f"{directory}: no such directory")
-    return list(plans_of(directory))
 
 
 trash.command("ls")(exits.quietly(list_trash))

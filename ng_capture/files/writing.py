@@ -102,12 +102,23 @@ def append_line(path: Path, line: bytes) -> None:
     """Durably put a line behind what a file holds; the file and its name are made where there are none."""
     with _failures_of(path):
         new = not path.exists()
-        with open(path, "ab", buffering=0) as file:
-            file.write(line + b"\n")
+        with open(path, "ab") as file:
+            # a cut line must not take the next one with it
+            file.write(b"\n" * _is_cut(path) + line + b"\n")
+            file.flush()
             # before anything that the line announces: a power cut must not take the announcement away alone
             os.fsync(file.fileno())
         if new:
             sync_directory(path.parent)
+
+
+def _is_cut(path: Path) -> bool:
+    """True if the last line has no line break: its writer was killed."""
+    with open(path, "rb") as file:
+        if file.seek(0, os.SEEK_END) == 0:
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def make_directory(path: Path) -> None:
@@ -122,12 +133,15 @@ def make_directory(path: Path) -> None:
 
 
 def copy_durably(source: Path, target: Path) -> None:
-    """A copy with the times of its original, whole and durable under its name."""
+    """A copy with the times and permissions of its original, whole and durable under its name."""
     with _failures_of(target):
         status = source.stat()
         with AtomicFile(target) as file:
             file.write(source.read_bytes())
-        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+            # before it gets its name: what may be read by its owner alone is never open to others
+            file.temporary.chmod(status.st_mode & 0o777)
+            file.settle()
+            os.utime(file.temporary, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def move(source: Path, target: Path) -> bool:
@@ -150,11 +164,12 @@ def discard(path: Path) -> None:
 
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory durable."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with _failures_of(directory):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextlib.contextmanager

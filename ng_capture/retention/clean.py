@@ -15,7 +15,8 @@ from ng_capture.retention.plan import PlannedRollout, Planner
 from ng_capture.retention.receipts import Coverage
 from ng_capture.retention.restore import purge
 from ng_capture.retention.surroundings import file_system_now
-from ng_capture.retention.trash import announced, plans_of
+from ng_capture.retention.trash import TrashPlan, announced, plans_of, state_file
+from ng_capture.store.retire import is_retired
 
 # Gym's state writer, and our own: dot, name, eight hex digits
 _TEMPORARY = re.compile(r"\.tokens-state-\S+|\..+\.[0-9a-f]{8}\.tmp")
@@ -40,28 +41,34 @@ class Cleaning:
         self._patience = patience
         self._stopped = stopped
         self._earlier = announced(directory)
-        self.over: int | None = None
+        self._over: int | None = None
         self.now = file_system_now(directory)
         self._planner = Planner(listing, permission, coverage, self.now, self._earlier)
+
+    @property
+    def over(self) -> int | None:
+        """By how many bytes the directory does not fit its budget; None where it has none, or nothing is planned."""
+        return None if self._over is None else max(0, self._over)
 
     def plan(self) -> Iterator[PlannedRollout]:
         """What would be done, in the order in which it would be; changes nothing."""
         return self._planner.plan() if self._permission.max_bytes is None else self._oldest_first()
 
     def _oldest_first(self) -> Iterator[PlannedRollout]:
-        """The oldest that may go until the directory fits; `over` says by how much it does not in the end."""
+        """The oldest that may go until the directory fits; what lies in the trash counts no more."""
         assert self._permission.max_bytes is not None
         sizes = sorted(self._sizes())
-        over = sum(size for _, _, size in sizes) - self._permission.max_bytes
+        self._over = sum(size for _, _, size in sizes) - self._permission.max_bytes
         for _, rollout_id, _ in sizes:
+            if self._permission.ids is not None and rollout_id not in self._permission.ids:
+                continue
             planned = self._planner.decide(self._listing.get(rollout_id))
-            if planned.action == "trash" and over <= 0:
+            if planned.action == "trash" and self._over <= 0:
                 why = "the directory fits without it"
                 planned = msgspec.structs.replace(planned, action="keep", reason="within_budget", why=why)
             elif planned.action != "keep":
-                over -= planned.size
+                self._over -= planned.size
             yield planned
-        self.over = max(0, over)
 
     def _sizes(self) -> Iterator[tuple[float, str, int]]:
         """Time, id and bytes of every rollout."""
@@ -77,7 +84,10 @@ class Cleaning:
         for each in planned:
             if self._stopped():
                 return
-            yield executor.carry_out(each, self._listing.get(each.rollout_id))
+            carried = executor.carry_out(each, self._listing.get(each.rollout_id))
+            if self._over is not None and each.action != "keep" and carried.done == "kept":
+                self._over += each.size
+            yield carried
 
     def temporary_files(self) -> list[str]:
         """Left-over temporary files of writers that are old enough."""
@@ -85,8 +95,9 @@ class Cleaning:
         with os.scandir(self._directory) as entries:
             for entry in entries:
                 if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                    age = self.now - entry.stat(follow_symlinks=False).st_mtime
-                    if age >= self._permission.temporary_age:
+                    status = _status(entry.path)
+                    # its writer may have given it its name meanwhile
+                    if status is not None and self.now - status.st_mtime >= self._permission.temporary_age:
                         found.append(entry.name)
         return sorted(found)
 
@@ -98,10 +109,20 @@ class Cleaning:
 
     def purge_trash(self, grace: float) -> int:
         """Delete the plans that have been in the trash for so long."""
-        old = [plan for plan in plans_of(self._directory) if self.now - plan.made_at >= grace]
+        old = [plan for plan in plans_of(self._directory) if self.now - plan.made_at >= grace and not _half_moved(plan)]
         for plan in old:
             purge(plan)
         return len(old)
+
+
+def _half_moved(plan: TrashPlan) -> bool:
+    """True while a part of a rollout that it announced waits in the directory behind its tombstone."""
+    return any(
+        not (plan.path / file.name).exists() and (plan.directory / file.name).exists()
+        for rollout in plan.rollouts()
+        if is_retired(state_file(plan.directory, rollout.rollout_id))
+        for file in rollout.files
+    )
 
 
 def _status(path: str) -> os.stat_result | None:

@@ -1,8 +1,6 @@
 """Carry out a plan, one rollout at a time: lock, look again, announce, retire, move (design.md, promises 6 and 7)."""
 
 import os
-import secrets
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -12,7 +10,7 @@ import msgspec
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import RolloutFiles
 from ng_capture.files.locking import Busy, exclusive_if_there
-from ng_capture.files.names import LOCK_NAME, CaptureName, Compression, FileKind
+from ng_capture.files.names import LOCK_NAME, CaptureName, Compression, FileKind, names_of
 from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import copy_durably, discard, make_directory, move, sync_directory
 from ng_capture.retention.plan import FileState, PlannedRollout
@@ -43,8 +41,7 @@ class Executor:
         self._directory = Path(directory)
         self._earlier = earlier
         self._patience = patience
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        self.plan = TrashPlan(directory, f"{stamp}-{secrets.token_hex(3)}")
+        self.plan = TrashPlan.new(directory)
         self._made = False
 
     def carry_out(self, planned: PlannedRollout, files: RolloutFiles) -> Carried:
@@ -82,6 +79,10 @@ class Executor:
                 and _sha256(path) != file.sha256
             ):
                 return f"{file.name} no longer has the receipt's digest"
+        planned_names = {file.name for file in planned.files}
+        for name in map(str, names_of(planned.rollout_id)):
+            if name not in planned_names and os.path.lexists(self._directory / name):
+                return f"{name} came since it was planned"
         return None
 
     def _purge(self, planned: PlannedRollout) -> Carried:
@@ -93,7 +94,10 @@ class Executor:
         state_name = str(CaptureName(files.rollout_id, FileKind.STATE, Compression.NONE))
         payload = [file for file in planned.files if file.name != state_name]
         earlier = self._earlier.get(files.rollout_id) if planned.half_moved else None
-        if earlier is not None:
+        # what lies there under these names is an older attempt
+        if earlier is not None and not any((earlier.path / file.name).exists() for file in payload):
+            # announced again, so that its grace begins now
+            earlier.announce(next(each for each in earlier.rollouts() if each.rollout_id == files.rollout_id))
             return self._move(planned, payload, earlier)
         self._make_plan()
         state = next((file for file in planned.files if file.name == state_name and not planned.half_moved), None)

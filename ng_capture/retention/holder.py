@@ -23,13 +23,19 @@ def only_one(directory: str, patience: float) -> Iterator[None]:
         raise SurroundingsError(f"{trash}: is a link: nothing is moved where it leads")
     make_directory(trash)
     path = trash / _LOCK
-    try:
-        with exclusive(str(path), patience):
+    if path.is_symlink():
+        raise SurroundingsError(f"{path}: is a link: not followed")
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(exclusive(str(path), patience))
+        except Busy as error:
+            holder = path.read_text("utf-8", "replace").strip() or "unknown"
+            raise Busy(f"{directory}: another gc is at work: process {holder}", hint="try again later") from error
+        try:
             # in place, not replaced: the file is what others wait for
             with open(path, "r+b") as file:
                 file.truncate()
                 file.write(f"{os.getpid()} on {socket.gethostname()}, since {time.strftime('%F %T')}\n".encode())
-            yield
-    except Busy as error:
-        holder = path.read_text("utf-8", "replace").strip() or "unknown"
-        raise Busy(f"{directory}: another gc is at work: process {holder}", hint="try again later") from error
+        except OSError as error:
+            raise SurroundingsError(f"{path}: cannot be written: {error.strerror}") from error
+        yield

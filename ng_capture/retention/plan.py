@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from typing import Literal
 
 import msgspec
@@ -13,7 +13,7 @@ from ng_capture.files.listing import Listing, RolloutFiles
 from ng_capture.files.names import FileKind, is_rollout_id, shown
 from ng_capture.records.snapshot import Snapshot
 from ng_capture.retention.asking import Permission
-from ng_capture.retention.receipts import Coverage, CoveredRollout
+from ng_capture.retention.receipts import Coverage, Delivered, digest_of
 from ng_capture.store.snapshot import read_snapshot
 from ng_capture.verdicts.judge import judge
 
@@ -118,7 +118,7 @@ class Planner:
 
     def _half_moved(self, files: RolloutFiles) -> bool:
         """True for a rollout that is retired while its payload is still here: an earlier run was killed."""
-        if not any(name.kind in _PAYLOAD for name in files.names):
+        if all(name.kind in _ALWAYS_LEFT for name in files.names):
             return False
         try:
             state = read_snapshot(files.only({FileKind.STATE})).state
@@ -168,16 +168,19 @@ class Planner:
         snapshot: Snapshot,
         states: tuple[FileState, ...],
         newest: float,
-        receipts: tuple[CoveredRollout, ...],
+        receipts: tuple[Delivered, ...],
     ) -> PlannedRollout:
-        digests = {file.name: (file.size, file.sha256) for file in snapshot.files}
-        fitting = next((each for each in receipts if _same(each, digests)), None)
+        here = digest_of(snapshot.files)
+        same = [each for each in receipts if each.files == here]
+        fitting = next((each for each in same if _sealed_as(each, snapshot)), None)
         marked = snapshot.state is not None and snapshot.state.incomplete
         if fitting is None or marked:
-            return self._keep(files, states, newest, "changed_since_receipt", "its bytes are not those of the receipt")
+            why = "its state is another one than the receipt's" if same else "its bytes are not those of the receipt"
+            return self._keep(files, states, newest, "changed_since_receipt", why)
         if not self._old(newest, self._permission.older_than):
             return self._keep(files, states, newest, "young", self._aged(newest))
-        hashed = tuple(msgspec.structs.replace(each, sha256=_digest(digests, each.name)) for each in states)
+        digests = {file.name: file.sha256 for file in snapshot.files}
+        hashed = tuple(msgspec.structs.replace(each, sha256=digests.get(each.name)) for each in states)
         return self._go("trash", files, hashed, newest, "covered by a receipt", fitting.snapshot_id, fitting.version)
 
     def _uncovered(
@@ -243,15 +246,8 @@ class Planner:
         )
 
 
-def _same(receipt: CoveredRollout, digests: Mapping[str, tuple[int, str | None]]) -> bool:
-    """True if the receipt's files are those that lie there, byte for byte; the state may have been sealed since."""
-    told = {file.name: (file.size, file.sha256) for file in receipt.files}
-    return {n: d for n, d in told.items() if not _is_state(n)} == {n: d for n, d in digests.items() if not _is_state(n)}
-
-
-def _is_state(name: str) -> bool:
-    return name.endswith(f".{FileKind.STATE}")
-
-
-def _digest(digests: Mapping[str, tuple[int, str | None]], name: str) -> str | None:
-    return digests[name][1] if name in digests else None
+def _sealed_as(receipt: Delivered, snapshot: Snapshot) -> bool:
+    """True if the rollout was not sealed when it was delivered, or is that snapshot still."""
+    state = snapshot.state
+    told = (receipt.snapshot_id, receipt.version)
+    return receipt.snapshot_id is None or (state is not None and (state.snapshot_id, state.version) == told)

@@ -1,15 +1,15 @@
 """Bring rollouts back from the trash, byte for byte, times included; or empty it."""
 
-from pathlib import Path
+import os
 
 import msgspec
 
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.locking import exclusive_if_there
-from ng_capture.files.names import LOCK_NAME, FileKind
+from ng_capture.files.names import LOCK_NAME, names_of
 from ng_capture.files.writing import discard, move, sync_directory
-from ng_capture.records.lifecycle import StoreState, decode_state
-from ng_capture.retention.trash import TrashedRollout, TrashPlan
+from ng_capture.retention.trash import TrashedRollout, TrashPlan, state_file
+from ng_capture.store.retire import is_retired
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -56,34 +56,29 @@ def purge(plan: TrashPlan) -> int:
 
 def _obstacle(plan: TrashPlan, rollout: TrashedRollout) -> str | None:
     """What stands in the way, None where nothing does: a new attempt under the same id is never touched."""
-    for file in rollout.files:
-        if (plan.directory / file.name).exists() and (plan.path / file.name).exists():
-            return f"a newer {file.name} lies there"
-    state = _state(_state_file(plan.directory, rollout))
-    if rollout.tombstone and state is not None and not state.retired and (plan.path / _state_name(rollout)).exists():
-        return "a newer attempt lies there"
-    return None
+    payload = {file.name for file in rollout.files}
+    names = payload if rollout.state is None else payload | {rollout.state.name}
+    possible = {str(name) for name in names_of(rollout.rollout_id)}
+    if not names <= possible:
+        return "its manifest names files of another rollout"
+    here = {name for name in possible if os.path.lexists(plan.directory / name)}
+    there = {name for name in names if (plan.path / name).exists()}
+    lost = sorted(payload - here - there)
+    if lost:
+        return f"{lost[0]} lies neither in the directory nor in the trash"
+    if not there:
+        return None
+    state = state_file(plan.directory, rollout.rollout_id)
+    newer = sorted((here - names | payload & here & there) - {state.name})
+    if newer:
+        return f"a newer {newer[0]} lies there"
+    return "a newer attempt lies there" if os.path.lexists(state) and not is_retired(state) else None
 
 
 def _restore_state(plan: TrashPlan, rollout: TrashedRollout) -> None:
-    here = _state_file(plan.directory, rollout)
+    here = state_file(plan.directory, rollout.rollout_id)
     if rollout.state is not None:
         # the rename takes the tombstone's place at once
         move(plan.path / rollout.state.name, here)
-    elif rollout.tombstone:
+    elif rollout.tombstone and is_retired(here):
         discard(here)
-
-
-def _state_name(rollout: TrashedRollout) -> str:
-    return f"{rollout.rollout_id}.{FileKind.STATE}"
-
-
-def _state_file(directory: Path, rollout: TrashedRollout) -> Path:
-    return directory / _state_name(rollout)
-
-
-def _state(path: Path) -> StoreState | None:
-    try:
-        return decode_state(path.read_bytes())
-    except (OSError, ValueError):
-        return None

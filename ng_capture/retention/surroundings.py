@@ -1,6 +1,7 @@
 """What a cleaner must know of the file system: what time it is there, and whether its locks can be trusted."""
 
 import os
+import re
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +35,10 @@ _NETWORK_FUSE = (
 )
 
 
+# how the system spells blanks in the places of its mounts
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+
+
 class Mount(NamedTuple):
     """Where a file system is mounted, and its type."""
 
@@ -64,16 +69,16 @@ def file_system_now(directory: str) -> float:
 def mount_of(directory: str) -> Mount | None:
     """The mount that a directory lies in, None where the system does not tell."""
     try:
-        lines = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
+        lines = Path("/proc/self/mountinfo").read_bytes().split(b"\n")
     except OSError:
         return None
     here = os.path.realpath(directory)
     found: Mount | None = None
-    for line in lines:
-        left, _, right = line.partition(" - ")
-        place = left.split(" ")[4].encode().decode("unicode_escape")
+    for line in filter(None, lines):
+        left, _, right = line.partition(b" - ")
+        place = os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), left.split(b" ")[4]))
         within = here == place or here.startswith(place.rstrip("/") + "/")
         # the last of equal ones lies on top
         if within and (found is None or len(place) >= len(found.place)):
-            found = Mount(place, right.split(" ")[0])
+            found = Mount(place, os.fsdecode(right.split(b" ")[0]))
     return found

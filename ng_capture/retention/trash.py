@@ -5,15 +5,20 @@ never in both; of the state the original lies in the plan while the tombstone st
 """
 
 import contextlib
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
+from ng_capture.files.names import FileKind
 from ng_capture.files.writing import append_line
 
 TRASH = ".trash"
 MANIFEST = "manifest.jsonl"
+_NAME = re.compile(r"[0-9]+-.*")
 
 
 class TrashedFile(msgspec.Struct, frozen=True):
@@ -39,12 +44,19 @@ class TrashedRollout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrashPlan:
-    """One plan in the trash of a directory."""
+    """One plan in the trash of a directory; names of plans sort by when they were made, whatever the clock did."""
 
     def __init__(self, directory: str, name: str) -> None:
         self.directory = Path(directory)
         self.name = name
         self.path = self.directory / TRASH / name
+
+    @classmethod
+    def new(cls, directory: str) -> Self:
+        """The plan after all that are there; not made yet."""
+        numbers = [int(plan.name.split("-")[0]) for plan in plans_of(directory) if _NAME.fullmatch(plan.name)]
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        return cls(directory, f"{max(numbers, default=0) + 1:06d}-{stamp}")
 
     @property
     def manifest(self) -> Path:
@@ -68,6 +80,11 @@ class TrashPlan:
     def made_at(self) -> float:
         """When its last rollout came, in seconds since 1970, by the file system's clock."""
         return (self.manifest if self.manifest.exists() else self.path).stat().st_mtime
+
+
+def state_file(directory: Path, rollout_id: str) -> Path:
+    """Where the state of a rollout lies, or its tombstone."""
+    return directory / f"{rollout_id}.{FileKind.STATE}"
 
 
 def plans_of(directory: str) -> Iterator[TrashPlan]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import orjson
 
+from ng_capture.errors import SurroundingsError
 from ng_capture.files.writing import replace_file
 from ng_capture.records.lifecycle import decode_state
 
@@ -17,6 +18,14 @@ class NotRetired(msgspec.Struct, frozen=True):
     """Why a rollout was left as it is."""
 
     why: str
+
+
+def is_retired(state_file: Path) -> bool:
+    """True if a state lies there, can be read, and refuses writers."""
+    try:
+        return decode_state(state_file.read_bytes()).retired
+    except (OSError, ValueError):
+        return False
 
 
 def retire_under_lock(state_file: Path, snapshot_id: str | None, version: int | None) -> NotRetired | None:
@@ -30,6 +39,8 @@ def retire_under_lock(state_file: Path, snapshot_id: str | None, version: int | 
         state = decode_state(raw)
     except ValueError:
         return NotRetired("its state cannot be read")
+    except OSError as error:
+        raise SurroundingsError(f"{state_file}: cannot be read: {error.strerror}") from error
     if state.retired:
         return None
     if snapshot_id is not None and (state.snapshot_id, state.version) != (snapshot_id, version):

@@ -65,6 +65,12 @@ def imports(*modules: str) -> None:
             import_module(module)
 
 
+def look(directory: str) -> None:
+    """Look at every file of a directory."""
+    for entry in os.scandir(directory):
+        os.lstat(entry.path)
+
+
 def reverse_lines(source: str, target: str) -> None:
     """Copy the record files of a directory with their last line first."""
     from pathlib import Path
@@ -75,5 +81,5 @@ def reverse_lines(source: str, target: str) -> None:
 
 
 if __name__ == "__main__":
-    programs = {f.__name__: f for f in (nothing, lower_bound, parse_lines, imports, reverse_lines)}
+    programs = {f.__name__: f for f in (nothing, lower_bound, parse_lines, imports, look, reverse_lines)}
     programs[sys.argv[1]](*sys.argv[2:])

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 
@@ -64,11 +64,8 @@ def health_of_row(rollout_id: str, row: RolloutRow) -> RolloutHealth:
 
 
 def _metrics(row: RolloutRow) -> _RowMetrics | None:
-    value = row.values.get(METRICS_KEY)
-    if not isinstance(value, Mapping):
-        return None
     try:
-        metrics = msgspec.convert(value, _RowMetrics)
+        metrics = msgspec.convert(row.values.get(METRICS_KEY), _RowMetrics)
     except msgspec.ValidationError:
         return None
     fraction = metrics.delivered_fraction

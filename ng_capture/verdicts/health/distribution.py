@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import accumulate
 
 import msgspec
 
@@ -37,9 +38,6 @@ class Distribution:
     def _rank(self, percent: int) -> int:
         # the smallest value that at least this share of all values does not exceed, counted in whole numbers
         wanted = -(-self._counts.total() * percent // 100)
-        seen = 0
-        for value in sorted(self._counts):
-            seen += self._counts[value]
-            if seen >= wanted:
-                return value
-        raise AssertionError("the counts add up to their total")
+        values = sorted(self._counts)
+        seen = accumulate(self._counts[value] for value in values)
+        return next(value for value, number in zip(values, seen, strict=True) if number >= wanted)

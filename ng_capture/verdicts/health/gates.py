@@ -146,7 +146,7 @@ def _checks(metrics: HealthMetrics, examples: Mapping[str, Sequence[Example]]) -
         yield CheckResult(
             name="no_calls_captured",
             status="failed" if nothing else "passed",
-            message=f"{here if nothing else here - metrics.with_calls} of {here} rollouts have no captured call",
+            message=f"{here - metrics.with_calls} of {here} rollouts have no captured call",
             rollouts=_ids(examples.get("without_capture", ())) if nothing else (),
         )
     if here and not nothing and metrics.trainable is not None:

@@ -154,7 +154,7 @@ def _tools(raw: Iterable[RawCall], row: RolloutRow | None) -> bool | None:
 def _unfinished(snapshot: Snapshot, lost: Sequence[str]) -> bool:
     if snapshot.state is not None and (snapshot.state.frozen or snapshot.state.retired):
         return False
-    damage = {defect.reason for defect in snapshot.defects} - {"bom", "lone_surrogate"}
+    damage = {defect.reason for defect in snapshot.defects} - {"bom"}
     announced = {intent.call_id for intent in snapshot.intents or ()}
     # behind any other damage an announced call may have its record
     return damage <= {"torn_tail"} and (bool(damage) or not announced.isdisjoint(lost))

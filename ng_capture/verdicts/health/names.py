@@ -78,7 +78,8 @@ def number_of(metrics: Mapping[str, Any], name: str) -> float | None:
         value = value.get(member, 0) if member else sum(value.values())
     if isinstance(value, list | tuple):
         return len(value)
-    return float(value) if isinstance(value, float) else value
+    number: float | None = value
+    return number
 
 
 def as_object(metrics: HealthMetrics) -> dict[str, Any]:

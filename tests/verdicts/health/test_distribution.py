@@ -54,5 +54,15 @@ def test_values_that_come_in_parts_and_in_any_order_are_the_same_values(values: 
     assert distribution.percentiles() == percentiles(values)
 
 
+@given(values=st.lists(st.integers(0, 5), max_size=9), value=st.integers(0, 5), number=st.integers(0, 30))
+def test_a_value_that_occurred_many_times_is_that_many_values(values: list[int], value: int, number: int) -> None:
+    distribution = Distribution()
+    distribution.add_many(value, number)
+    distribution.add(values)
+    assert distribution.percentiles() == percentiles([*values, *[value] * number])
+
+
 def test_over_nothing_there_is_none() -> None:
-    assert percentiles([]) is None
+    distribution = Distribution()
+    distribution.add_many(7, 0)
+    assert distribution.percentiles() is percentiles([]) is None

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ng_capture.verdicts.health.gates import GYM_MIN_SAMPLES, Bound, CheckResult, Gate, check_run, judge_gates, spelled
@@ -89,7 +89,7 @@ def test_what_is_unknown_keeps_no_limit(bound: Bound) -> None:
     assert result.message.startswith("unknown  ")
 
 
-@of_runs
+@settings(of_runs, max_examples=25)
 @given(run=runs() | runs(RAW_ONLY), data=st.data())
 def test_every_known_number_keeps_a_limit_that_is_itself_and_breaks_a_closer_one(run: Run, data: st.DataObject) -> None:
     tally = tally_of(run)

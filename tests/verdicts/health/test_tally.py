@@ -119,6 +119,15 @@ def test_every_rollout_is_trainable_masked_handed_off_or_not_read(run: Run, unre
 
 
 @of_runs
+@given(run=runs(RAW_ONLY))
+def test_where_no_tokens_are_wanted_nothing_has_a_verdict(run: Run) -> None:
+    told = tally_of(run, judged=False).metrics()
+    assert (told.rollouts, told.retired, told.unread) == (len(run), 0, 0)
+    assert {told.trainable, told.masked, told.mask_fraction, told.unexplained, told.running} == {None}
+    assert told.reasons is None and told.generated_tokens_sampled is None
+
+
+@of_runs
 @given(run=some_runs)
 def test_every_token_that_was_sampled_is_trained_context_or_lost(run: Run) -> None:
     told = tally_of(run).metrics()
@@ -426,8 +435,10 @@ def test_a_masked_rollout_without_a_reason_is_unexplained(reasons: tuple[str, ..
 
 
 def test_reasons_of_a_rollout_that_is_not_masked_do_not_count() -> None:
-    metrics = metrics_of(rollout(verdict="trainable", reasons=("torn_tail",)))
+    tally = tally_of([rollout(verdict="trainable", reasons=("torn_tail",))])
+    metrics = tally.metrics()
     assert (metrics.trainable, metrics.reasons, metrics.unexplained) == (1, {}, 0)
+    assert tally.examples == {}
 
 
 def test_infos_are_no_findings_and_a_reason_counts_once_a_rollout() -> None:
