@@ -229,12 +229,11 @@ def _run(
             tell_error(f"{each.rollout_id}: {each.why}")
         _print(each.rollout_id, each.done, each.reason, each.why, each.size, as_json)
     if not stop.asked():
-        try:
-            counts["temporary"] = cleaning.remove_temporary_files()
-            counts["plans"] = cleaning.purge_trash(grace)
-        except SurroundingsError as error:
+        temporary, plans = cleaning.remove_temporary_files(), cleaning.purge_trash(grace)
+        counts.update(temporary=temporary.number, plans=plans.number)
+        for problem in (*temporary.problems, *plans.problems):
             counts["failed"] += 1
-            tell_error(error.message)
+            tell_error(problem)
     if prometheus is not None:
         from ng_capture.files.writing import replace_file
         from ng_capture.retention.gauges import gauges

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from ng_capture.retention.trash import TrashPlan
 
-from ng_capture.errors import UsageError
+from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture_cli import exits
 from ng_capture_cli.quantities import in_bytes, seconds
 from ng_capture_cli.summary import counted
@@ -96,9 +96,15 @@ def purge_trash(
         plans = [plan for plan in _plans(directory) if now - plan.made_at >= age]
         if plans and not yes and not confirmed(f"Delete {counted(len(plans), 'plan')} of {directory} for good?"):
             return exits.DONE
-        freed = sum(map(purge, plans))
-    tell(f"{len(plans):,} plans deleted, {in_bytes(freed)} freed")
-    return exits.DONE
+        freed, problems = 0, 0
+        for plan in plans:
+            try:
+                freed += purge(plan)
+            except SurroundingsError as error:
+                problems += 1
+                tell_error(error.message)
+    tell(f"{counted(len(plans) - problems, 'plan')} deleted, {in_bytes(freed)} freed")
+    return exits.SURROUNDINGS if problems else exits.DONE
 
 
 def _plans(directory: str) -> "list[TrashPlan]":

@@ -162,6 +162,13 @@ def discard(path: Path) -> None:
         sync_directory(path.parent)
 
 
+def discard_directory(path: Path) -> None:
+    """Remove an empty directory, durably."""
+    with _failures_of(path):
+        path.rmdir()
+        sync_directory(path.parent)
+
+
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory durable."""
     with _failures_of(directory):

@@ -4,9 +4,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
+from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import Listing
 from ng_capture.files.writing import discard
 from ng_capture.retention.asking import Permission
@@ -20,6 +22,16 @@ from ng_capture.store.retire import is_retired
 
 # Gym's state writer, and our own: dot, name, eight hex digits
 _TEMPORARY = re.compile(r"\.tokens-state-\S+|\..+\.[0-9a-f]{8}\.tmp")
+
+
+Item = TypeVar("Item")
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """How many were removed, and why the others were not; one that cannot be removed never stops the rest."""
+
+    number: int
+    problems: tuple[str, ...]
 
 
 class Cleaning:
@@ -101,18 +113,26 @@ class Cleaning:
                         found.append(entry.name)
         return sorted(found)
 
-    def remove_temporary_files(self) -> int:
-        names = self.temporary_files()
-        for name in names:
-            discard(Path(self._directory, name))
-        return len(names)
+    def remove_temporary_files(self) -> Removed:
+        """Delete them."""
+        return _each(self.temporary_files(), lambda name: discard(Path(self._directory, name)))
 
-    def purge_trash(self, grace: float) -> int:
+    def purge_trash(self, grace: float) -> Removed:
         """Delete the plans that have been in the trash for so long."""
         old = [plan for plan in plans_of(self._directory) if self.now - plan.made_at >= grace and not _half_moved(plan)]
-        for plan in old:
-            purge(plan)
-        return len(old)
+        return _each(old, purge)
+
+
+def _each(items: Iterable[Item], remove: Callable[[Item], object]) -> Removed:
+    done, problems = 0, []
+    for item in items:
+        try:
+            remove(item)
+        except SurroundingsError as error:
+            problems.append(error.message)
+        else:
+            done += 1
+    return Removed(done, tuple(problems))
 
 
 def _half_moved(plan: TrashPlan) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.locking import exclusive_if_there
 from ng_capture.files.names import LOCK_NAME, names_of
-from ng_capture.files.writing import discard, move, sync_directory
+from ng_capture.files.writing import discard, discard_directory, move, sync_directory
 from ng_capture.retention.trash import TrashedRollout, TrashPlan, state_file
 from ng_capture.store.retire import is_retired
 
@@ -42,15 +42,17 @@ def restore(plan: TrashPlan, rollout: TrashedRollout, *, patience: float) -> Res
 
 
 def purge(plan: TrashPlan) -> int:
-    """Delete a plan for good; returns the bytes freed. The manifest goes last: it tells what is still there."""
+    """Delete a plan for good; returns the bytes freed. The manifest goes last: it tells what is still there.
+
+    Raises SurroundingsError.
+    """
     freed = 0
     for path in sorted(plan.path.iterdir()):
         if path != plan.manifest:
             freed += path.lstat().st_size
             discard(path)
     discard(plan.manifest)
-    plan.path.rmdir()
-    sync_directory(plan.path.parent)
+    discard_directory(plan.path)
     return freed
 
 

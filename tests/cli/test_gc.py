@@ -398,3 +398,10 @@ def test_a_lock_of_somebody_else_is_named_and_the_rest_is_done(disk: Disk) -> No
     done = run_struck(*words(disk, "--json"))
     assert done.code == 3 and done.out.count(b'"trashed"') == 2
     assert "r-2.tokens.lock" in done.err and "Permission denied" in done.err
+
+
+def test_a_plan_of_the_trash_that_cannot_be_deleted_is_named_and_the_run_has_its_line(disk: Disk) -> None:
+    (disk.capture / ".trash" / "000000-odd" / "folder").mkdir(parents=True)
+    done = gc(disk, *AGED, "--trash-grace", "0s")
+    assert done.code == 3 and "000000-odd/folder: cannot be written" in done.err
+    assert "3 trashed" in done.err and "1 failed" in done.err.splitlines()[-1]

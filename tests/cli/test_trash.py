@@ -158,7 +158,7 @@ def test_purging_deletes_all_plans_and_says_how_much_it_frees(disk: Emptied) -> 
     size = sum(len(data) for data, _, _ in before(disk).values())
     done = trash("purge", disk)
     assert (done.code, done.out) == (0, "")
-    assert done.err == f"1 plans deleted, {size / 1000:.1f} kB freed\n"
+    assert done.err == f"1 plan deleted, {size / 1000:.1f} kB freed\n"
     assert disk.plans == [] and disk.names() >= {"r-1.tokens.state.json", "r-1.tokens.lock"}
 
 
@@ -169,7 +169,7 @@ def test_purging_by_age_leaves_the_younger_plans(disk: Emptied) -> None:
     disk.cleaned(older_than=TWO_WEEKS)
     then = old.manifest.stat().st_mtime - 8 * DAY
     os.utime(old.manifest, (then, then))
-    assert trash("purge", disk, "--older-than", "7d").err.startswith("1 plans deleted")
+    assert trash("purge", disk, "--older-than", "7d").err.startswith("1 plan deleted")
     assert [row["rollout_id"] for row in trash("ls", disk, "--json").rows] == ["r-3"]
 
 
@@ -203,3 +203,10 @@ def test_an_id_is_printed_so_that_no_terminal_acts_on_it(tmp_path: Path) -> None
     )
     done = run("trash", "ls", disk.capture)
     assert done.code == 0 and "\x1b" not in done.out
+
+
+def test_a_plan_that_cannot_be_purged_is_named_and_the_others_go(disk: Emptied) -> None:
+    (disk.capture / ".trash" / "000000-odd" / "folder").mkdir(parents=True)
+    done = trash("purge", disk)
+    assert done.code == 3 and "000000-odd/folder" in done.err and "1 plan deleted" in done.err
+    assert [plan.name for plan in disk.plans] == ["000000-odd"]

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from ng_capture.retention.asking import DAY
+from ng_capture.retention.clean import Removed
+from ng_capture.retention.trash import TRASH
 from tests.support.retention import OLD, TWO_WEEKS, Disk, held
 
 STATE_WRITER = ".tokens-state-a1b2c3d4"
@@ -92,10 +94,10 @@ def test_left_over_temporary_files_go_when_they_are_a_day_old(disk: Disk) -> Non
     for name in (STATE_WRITER, OURS):
         disk.path(name).touch()
     cleaning = disk.cleaning(older_than=TWO_WEEKS)
-    assert cleaning.temporary_files() == [] and cleaning.remove_temporary_files() == 0
+    assert cleaning.temporary_files() == [] and cleaning.remove_temporary_files() == Removed(0, ())
     disk.grow_older(2 * DAY)
     assert cleaning.temporary_files() == sorted([STATE_WRITER, OURS])
-    assert cleaning.remove_temporary_files() == 2 and disk.names() == set()
+    assert cleaning.remove_temporary_files() == Removed(2, ()) and disk.names() == set()
 
 
 def test_no_other_file_is_taken_for_a_temporary_one(disk: Disk) -> None:
@@ -133,18 +135,18 @@ def older_by(disk: Disk, age: float) -> None:
 
 def test_the_trash_is_purged_behind_its_grace_and_not_before(disk: Disk) -> None:
     trashed(disk)
-    assert disk.cleaning(older_than=TWO_WEEKS).purge_trash(7 * DAY) == 0
+    assert disk.cleaning(older_than=TWO_WEEKS).purge_trash(7 * DAY) == Removed(0, ())
     older_by(disk, 6.9 * DAY)
-    assert disk.cleaning(older_than=TWO_WEEKS).purge_trash(7 * DAY) == 0 and disk.trashed()
+    assert disk.cleaning(older_than=TWO_WEEKS).purge_trash(7 * DAY) == Removed(0, ()) and disk.trashed()
     older_by(disk, 7.1 * DAY)
-    assert disk.cleaning(older_than=TWO_WEEKS).purge_trash(7 * DAY) == 1
+    assert disk.cleaning(older_than=TWO_WEEKS).purge_trash(7 * DAY) == Removed(1, ())
     assert disk.plans == [] and disk.names() == {"r-1.tokens.lock", "r-1.tokens.state.json"}
 
 
 def test_a_plan_from_the_future_is_not_purged(disk: Disk) -> None:
     trashed(disk)
     older_by(disk, -DAY)
-    assert disk.cleaning(older_than=TWO_WEEKS).purge_trash(0.0) == 0
+    assert disk.cleaning(older_than=TWO_WEEKS).purge_trash(0.0) == Removed(0, ())
 
 
 def test_what_is_finished_late_gets_its_own_grace(disk: Disk) -> None:
@@ -190,3 +192,14 @@ def test_a_rollout_that_never_goes_takes_its_room(disk: Disk) -> None:
     cleaning = disk.cleaning(older_than=TWO_WEEKS, max_bytes=0)
     assert {each.rollout_id: each.reason for each in cleaning.plan()} == {"r-1": "no_receipt", "-x": "unknown_file"}
     assert cleaning.over == 1000 + sum(disk.path(name).stat().st_size for name in disk.names("r-1"))
+
+
+def test_a_plan_that_cannot_be_deleted_is_named_and_the_next_one_goes(disk: Disk) -> None:
+    disk.add("r-1")
+    disk.deliver()
+    disk.cleaned(older_than=TWO_WEEKS)
+    odd = disk.capture / TRASH / "000000-odd"
+    (odd / "folder").mkdir(parents=True)
+    removed = disk.cleaning(older_than=TWO_WEEKS).purge_trash(-DAY)
+    assert removed.number == 1 and len(removed.problems) == 1 and "000000-odd/folder" in removed.problems[0]
+    assert [plan.name for plan in disk.plans] == ["000000-odd"]

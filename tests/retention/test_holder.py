@@ -1,6 +1,7 @@
 """One gc at a time in a directory, and the next one learns who holds it."""
 
 import os
+import resource
 import socket
 from pathlib import Path
 
@@ -78,3 +79,13 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(SurroundingsError), only_one(str(tmp_path), 0.0):
         raise AssertionError("followed")
     assert (tmp_path / "mine").read_bytes() == b"mine"
+
+
+def test_a_disk_that_takes_no_more_is_named(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(SurroundingsError, match=r"gc\.lock: cannot be written"), only_one(str(tmp_path), 0.0):
+            raise AssertionError("went on")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
