@@ -1,6 +1,7 @@
 """Put on PYTHONPATH, it counts what a process does to the file system and strikes at one of these events.
 
 NG_SHIM_LOG    a file that gets the name of every event, one a line
+NG_SHIM_TREE   a directory; what lies in it after every event goes into the file NG_SHIM_JOURNAL (see `power.py`)
 NG_SHIM_AT     number of the event to strike at, from 1
 NG_SHIM_HOW    `kill`: after the event, in the middle of a write; the name of an errno: instead of the event;
                the name of a signal: before the event, with `-after` behind it right after the event, with `-group` to
@@ -11,30 +12,57 @@ on. Buffers are made small so that there are many. Pipes and terminals are no fi
 """
 
 import builtins
+import contextlib
 import errno
 import io
 import os
+import pickle
 import signal
 import stat
 from collections.abc import Callable
 from typing import Any
 
-_LOG, _AT, _HOW = (os.environ.pop(f"NG_SHIM_{name}", "") for name in ("LOG", "AT", "HOW"))
+_LOG, _AT, _HOW, _TREE, _JOURNAL = (
+    os.environ.pop(f"NG_SHIM_{name}", "") for name in ("LOG", "AT", "HOW", "TREE", "JOURNAL")
+)
 _BUFFER = 2000
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 _count = 0
 _log = os.open(_LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if _LOG else -1
 _write, _kill, _open = os.write, os.kill, io.open
+_journal = _open(_JOURNAL, "ab") if _JOURNAL else None
 
 
-def _event(name: str, operation: Callable[[], Any], half: Callable[[], Any] | None = None, path: Any = None) -> Any:
+def _recorded(name: str, operation: Callable[[], Any], target: str) -> Any:
+    """Do it, and write down what lies in the tree then: bytes for files, None for directories."""
+    result = operation()
+    tree: dict[str, tuple[int, int, int, bytes | None]] = {}
+    for place, folders, files in os.walk(_TREE):
+        for entry in (*folders, *files):
+            path = f"{place}/{entry}"
+            status = os.lstat(path)
+            told = (status.st_ino, status.st_mode, status.st_mtime_ns)
+            with contextlib.nullcontext() if entry in folders else _open(path, "rb") as file:
+                tree[os.path.relpath(path, _TREE)] = (*told, None if file is None else file.read())
+    pickle.dump((name, os.path.relpath(target, _TREE) if target else "", tree), _journal)
+    _journal.flush()
+    return result
+
+
+def _event(
+    name: str,
+    operation: Callable[[], Any],
+    half: Callable[[], Any] | None = None,
+    path: Any = None,
+    target: str = "",
+) -> Any:
     global _count
     _count += 1
     if _log >= 0:
         _write(_log, f"{name}\n".encode())
     if str(_count) != _AT:
-        return operation()
+        return operation() if _journal is None else _recorded(name, operation, target)
     if _HOW == "kill":
         try:
             (half or operation)()
@@ -58,9 +86,14 @@ def _counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         first = arguments[0]
         if isinstance(first, int) and not _is_file(first):
             return function(*arguments, **named)
-        return _event(name, lambda: function(*arguments, **named), path=None if isinstance(first, int) else first)
+        path, target = (None, _place_of(first)) if isinstance(first, int) else (first, "")
+        return _event(name, lambda: function(*arguments, **named), path=path, target=target)
 
     return wrapped
+
+
+def _place_of(descriptor: int) -> str:
+    return os.readlink(f"/proc/self/fd/{descriptor}") if _TREE else ""  # noqa: PTH115 (of the events themselves)
 
 
 def _is_file(descriptor: int) -> bool:
@@ -96,7 +129,7 @@ def _os_open(path: Any, flags: int, *more: Any, **named: Any) -> int:
 
 
 _real_os_open = os.open
-if _LOG or _AT:
+if _LOG or _AT or _JOURNAL:
     os.open = _os_open
     io.open = builtins.open = _opened
     for _name in (
