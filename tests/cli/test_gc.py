@@ -14,11 +14,9 @@ from tests.support.asked import PATIENCE, on_a_terminal
 from tests.support.command import COMMAND, Run, run
 from tests.support.fixtures import ROOT
 from tests.support.retention import (
-    AS_OTHERS_DO,
     CAN_MOUNT,
     DAY,
     OLD,
-    ROOT_ONLY,
     Disk,
     contents,
     held,
@@ -27,8 +25,7 @@ from tests.support.retention import (
     past_masked,
 )
 from tests.support.runs import write_retired
-from tests.test_crash import run as run_struck
-from tests.test_crash import tree
+from tests.support.struck import AS_OTHERS_DO, ROOT_ONLY, struck, tree
 
 AGED = ("--older-than", "14d")
 
@@ -265,9 +262,9 @@ def test_a_read_only_directory_is_one_line_and_code_3_and_a_dry_run_needs_no_mor
     disk.capture.chmod(0o555)
     before = tree(disk.root)
     words = ("gc", disk.capture, "--delivered-to", disk.receipts[0], *AGED)
-    planned = run_struck(*words, "--dry-run", "--json")
+    planned = struck(*words, "--dry-run", "--json")
     assert planned.code == 0 and b'"trash"' in planned.out
-    done = run_struck(*words)
+    done = struck(*words)
     assert (done.code, done.out, len(done.err.splitlines())) == (3, b"", 1)
     assert str(disk.capture) in done.err and "Permission denied" in done.err
     assert tree(disk.root) == before
@@ -290,7 +287,7 @@ def test_the_current_rollout_is_finished_when_the_run_is_terminated(disk: Disk) 
     words = ("gc", disk.capture, "--delivered-to", disk.receipts[0], *AGED)
     log = disk.root / "log"
     kept = {path.name: path.read_bytes() for path in disk.capture.iterdir()}
-    assert run_struck(*words, "--dry-run", log=log).code == 0
+    assert struck(*words, "--dry-run", log=log).code == 0
     planning = len(log.read_text().split())
     # inside the announcement of the first rollout that goes: its manifest is being written
     for event in range(planning + 8, planning + 40, 6):
@@ -298,7 +295,7 @@ def test_the_current_rollout_is_finished_when_the_run_is_terminated(disk: Disk) 
         for name in ("r-1", "r-2", "r-3"):
             again.add(name)
         again.deliver()
-        done = run_struck("gc", again.capture, "--delivered-to", again.receipts[0], *AGED, at=event, how="SIGTERM")
+        done = struck("gc", again.capture, "--delivered-to", again.receipts[0], *AGED, at=event, how="SIGTERM")
         assert (done.code, len(done.err.splitlines())) == (143, 1), done
         moved = [line.split(b":")[0].decode() for line in done.out.splitlines()]
         assert 1 <= len(moved) < 3 and "0 failed" in done.err
@@ -395,7 +392,7 @@ def test_the_cron_recipe_of_the_readme_does_what_it_says(tmp_path: Path) -> None
 @pytest.mark.skipif(not AS_OTHERS_DO, reason="only root is let in where it may not write")
 def test_a_lock_of_somebody_else_is_named_and_the_rest_is_done(disk: Disk) -> None:
     disk.path("r-2.tokens.lock").chmod(0o444)
-    done = run_struck(*words(disk, "--json"))
+    done = struck(*words(disk, "--json"))
     assert done.code == 3 and done.out.count(b'"trashed"') == 2
     assert "r-2.tokens.lock" in done.err and "Permission denied" in done.err
 

@@ -10,7 +10,7 @@ from tests.support.command import Run, run
 from tests.support.forge import Forge
 from tests.support.gym_writer import GymWriter
 from tests.support.retention import DAY, LONG_AGO, TWO_WEEKS, Contents, Disk, contents, held, past
-from tests.test_crash import tree
+from tests.support.struck import tree
 
 
 class Emptied(Disk):

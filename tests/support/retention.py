@@ -34,13 +34,6 @@ LONG_AGO = 1_700_000_000.0
 OLD = 30 * DAY
 TWO_WEEKS = 14 * DAY
 NOTHING_COVERED = Coverage({}, frozenset(), ())
-# root without these privileges obeys the permissions of files
-AS_OTHERS_DO = (
-    ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
-    if os.geteuid() == 0 and shutil.which("setpriv") is not None
-    else []
-)
-ROOT_ONLY = os.geteuid() == 0 and not AS_OTHERS_DO
 
 
 def in_the_past(forge: Forge) -> Forge:

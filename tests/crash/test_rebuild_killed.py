@@ -1,77 +1,23 @@
 """Promises 1 to 3, held against real processes: killed, interrupted and out of space at every one of their writes.
 
-`tests/support/shim` counts what a process does to the file system and strikes at the n-th event.
+`tests/support/struck.py` strikes at the n-th thing that a process does to the file system.
 """
 
 import hashlib
 import json
-import os
-import resource
 import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.support.forge import Forge, write_rows
-
-SHIM = str(Path(__file__).parent / "support" / "shim")
-PROGRAM = [sys.executable, "-c", "from ng_capture_cli.main import run; run()"]
-AT_ONCE = 2
-# root without these privileges obeys the permissions of files
-UNBOUND = os.geteuid() == 0 and shutil.which("setpriv") is not None
-AS_OTHERS_DO = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
-
-
-class Ended(NamedTuple):
-    """How a process ended."""
-
-    code: int
-    out: bytes
-    err: str
-
-
-def run(*arguments: str | Path, limit: int | None = None, **shim: str | Path | int) -> Ended:
-    """Run `ng-capture`, as root too without its privileges over files.
-
-    `log`, `at` and `how` are for the shim, `limit` is the greatest size of a file.
-    """
-    env = os.environ | {f"NG_SHIM_{key.upper()}": str(value) for key, value in shim.items()}
-    env |= {
-        "PYTHONPATH": os.pathsep.join([SHIM, *filter(None, [env.get("PYTHONPATH")])]),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    lower = None if limit is None else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    command = [*(AS_OTHERS_DO if UNBOUND else []), *PROGRAM, *map(str, arguments)]
-    done = subprocess.run(
-        command, env=env, capture_output=True, timeout=60, check=False, preexec_fn=lower, start_new_session=True
-    )
-    return Ended(done.returncode, done.stdout, done.stderr.decode())
-
-
-def in_parallel(function: Callable[[int], None], numbers: Iterable[int]) -> None:
-    """The function of each number; what it raises is raised here."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(function, numbers))
+from tests.support.struck import ROOT_ONLY, Ended, in_parallel, struck, tree
 
 
 def made(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
-
-
-def tree(*directories: Path) -> dict[str, tuple[object, ...]]:
-    """Every file and directory with its bytes and what the system says of it."""
-    found = {}
-    for path in sorted(path for directory in directories for path in [directory, *directory.rglob("*")]):
-        status = path.lstat()
-        data = path.read_bytes() if path.is_file() else b""
-        found[str(path)] = (data, status.st_mode, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
-    return found
 
 
 class Scene(NamedTuple):
@@ -92,7 +38,7 @@ class Scene(NamedTuple):
         return directory
 
     def run(self, directory: Path, **shim: str | int) -> Ended:
-        return run("rebuild", self.capture, *self.arguments, "-q", "-o", directory / self.name, **shim)
+        return struck("rebuild", self.capture, *self.arguments, "-q", "-o", directory / self.name, **shim)
 
     def tried(self, log: Path) -> "Scene":
         """The same, with its outcome and its events as a first run has them, which nothing strikes."""
@@ -249,7 +195,7 @@ def test_a_directory_that_may_not_be_written_is_one_line_and_exit_code_3(scene: 
     assert tree(directory) == before
 
 
-@pytest.mark.skipif(os.geteuid() == 0 and not UNBOUND, reason="root may write everywhere")
+@pytest.mark.skipif(ROOT_ONLY, reason="root may write everywhere")
 def test_a_read_only_directory_is_one_line_and_exit_code_3(scene: Scene, tmp_path: Path) -> None:
     directory = scene.place(tmp_path / "out")
     directory.chmod(0o555)
@@ -267,7 +213,7 @@ def test_a_seal_killed_at_any_write_leaves_the_old_state_or_the_whole_new_one(tm
     def sealed(number: int, **shim: str | int) -> tuple[Path, Ended]:
         directory = tmp_path / str(number)
         forge.write(directory)
-        return directory, run("rebuild", directory, "--seal", "-q", "-o", tmp_path / f"{number}.jsonl", **shim)
+        return directory, struck("rebuild", directory, "--seal", "-q", "-o", tmp_path / f"{number}.jsonl", **shim)
 
     log = tmp_path / "log"
     assert sealed(0, log=str(log))[1] == Ended(0, b"", "")
@@ -279,7 +225,7 @@ def test_a_seal_killed_at_any_write_leaves_the_old_state_or_the_whole_new_one(tm
         state = json.loads((directory / "r-1.tokens.state.json").read_bytes())
         assert state == forge.state() or (state["frozen"], state["version"]) == (True, 3)
         assert {name: data for name, data in made(directory).items() if name in written} == written
-        assert run("rebuild", directory, "--seal", "-q", "-o", tmp_path / f"{event}.jsonl").code == 0
+        assert struck("rebuild", directory, "--seal", "-q", "-o", tmp_path / f"{event}.jsonl").code == 0
         (told,) = json.loads((tmp_path / f"{event}.jsonl.receipt.json").read_bytes())["rollouts"]
         after = json.loads((directory / "r-1.tokens.state.json").read_bytes())
         assert (told["snapshot_id"], told["version"]) == (after["snapshot_id"], after["version"])
@@ -300,7 +246,7 @@ def test_verify_writes_nothing_anywhere(capture: Path, arguments: tuple[str, ...
     for path in [*home.rglob("*"), home]:
         path.chmod(0o555 if path.is_dir() else 0o444)
     before = tree(home)
-    assert run("verify", directory, "--rollouts", home / "rows.jsonl", *arguments, log=log).code in (0, 1)
+    assert struck("verify", directory, "--rollouts", home / "rows.jsonl", *arguments, log=log).code in (0, 1)
     assert tree(home) == before
     assert log.read_text() == ""
     for path in [home, directory]:

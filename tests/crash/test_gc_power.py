@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.retention.test_gc_killed import DONE_OR_NOTHING_LEFT, Scene, at_each, made
+from tests.crash.test_gc_killed import DONE_OR_NOTHING_LEFT, Scene, at_each, made
 from tests.support.power import Node, Step, Tree, after_cuts, look, put, recorded
 
 EVERY = 1 if os.environ.get("CI") == "true" else 8

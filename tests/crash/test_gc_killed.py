@@ -17,8 +17,7 @@ import pytest
 from ng_capture.retention.trash import TRASH, plans_of
 from tests.support.command import COMMAND
 from tests.support.retention import OLD, Contents, Disk, contents
-from tests.test_crash import Ended, in_parallel
-from tests.test_crash import run as struck
+from tests.support.struck import Ended, in_parallel, struck
 
 # every error at every operation where there is time for it, else one after the other
 ERRORS = ("ENOSPC", "EACCES", "EIO")
