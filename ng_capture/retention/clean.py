@@ -76,8 +76,8 @@ class Cleaning:
                 continue
             planned = self._planner.decide(self._listing.get(rollout_id))
             if planned.action == "trash" and self._over <= 0:
-                why = "the directory fits without it"
-                planned = msgspec.structs.replace(planned, action="keep", reason="within_budget", why=why)
+                why = "the directory fits without it, and what goes is older"
+                planned = msgspec.structs.replace(planned, action="keep", reason="young", why=why)
             elif planned.action != "keep":
                 self._over -= planned.size
             yield planned

@@ -126,7 +126,6 @@ changed_since_receipt | info | its bytes no longer have the receipt's digests | 
 young | info | a file or the newest record is younger than the limit | wait
 time_in_future | warning | a file's time lies in the future: never old | set the clock or the file's time right
 busy | info | another process holds its lock | the next run takes it
-within_budget | info | it may go, but the directory fits its budget without it | nothing; a smaller --max-bytes frees more
 unknown_file | info | no file of a rollout: never touched, no obstacle to its neighbours | remove it by hand
 symbolic_link | warning | a link where a file was expected: not followed | look where it points
 not_removable | error | the system refused to move it; the rest is done, exit 3 | permissions, or a directory in its place

@@ -156,7 +156,7 @@ def test_a_budget_frees_the_oldest_first(disk: Disk) -> None:
     done = gc(disk, *AGED, "--max-bytes", total - 2100, "--json")
     assert done.code == 0, done.err
     assert [row["rollout_id"] for row in done.rows if row["action"] == "trashed"] == ["r-2", "r-3"]
-    assert [row["reason"] for row in done.rows if row["rollout_id"] == "r-1"] == ["within_budget"]
+    assert [row["reason"] for row in done.rows if row["rollout_id"] == "r-1"] == ["young"]
 
 
 def test_a_budget_that_cannot_be_kept_is_said_and_is_code_3(disk: Disk) -> None:

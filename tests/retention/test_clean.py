@@ -38,7 +38,7 @@ def test_the_oldest_go_until_the_directory_fits(disk: Disk, fitting: int, gone: 
     told = {each.rollout_id: each.reason or each.action for each in cleaning.plan()}
     assert list(told) == ["r-3", "r-2", "r-1"]
     assert [name for name, action in told.items() if action == "trash"] == gone
-    assert {action for name, action in told.items() if name not in gone} <= {"within_budget"}
+    assert {action for name, action in told.items() if name not in gone} <= {"young"}
     assert cleaning.over == 0
 
 
@@ -69,7 +69,7 @@ def test_a_rollout_that_vanishes_meanwhile_needs_no_room(disk: Disk) -> None:
     cleaning = disk.cleaning(older_than=TWO_WEEKS, max_bytes=2 * size)
     for name in disk.names("r-3"):
         disk.path(name).unlink()
-    assert {each.rollout_id: each.reason for each in cleaning.plan()} == dict.fromkeys(("r-2", "r-1"), "within_budget")
+    assert {each.rollout_id: each.reason for each in cleaning.plan()} == dict.fromkeys(("r-2", "r-1"), "young")
 
 
 def test_what_a_writer_holds_in_the_end_made_no_room(disk: Disk) -> None:
