@@ -22,7 +22,7 @@ OF_THE_PLACE = ("file", "line", "lines", "byte", "message")
 def told(files: Files, capture: Capture, policy: Policy) -> dict[str, Any]:
     """Everything that is said of a rollout but where it was read."""
     judgement, rows = delivered(capture, policy, files)
-    report = msgspec.to_builtins(report_on(judgement))
+    report = msgspec.to_builtins(report_on(judgement, None, None))
     # what the reference would have said rests on where its index ends
     del report["deviation"]
     bare = [{key: value for key, value in found.items() if key not in OF_THE_PLACE} for found in report["findings"]]

@@ -35,11 +35,15 @@ def _refuse(constant: str) -> None:
 
 
 def run(*arguments: object, cwd: Path | None = None, **environment: str) -> Run:
-    """Run `ng-capture` with these arguments; extra keywords are environment variables."""
+    """Run `ng-capture` with these arguments; extra keywords are environment variables.
+
+    How wide somebody's terminal is never matters.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     done = subprocess.run(
         [COMMAND, *map(str, arguments)],
         cwd=cwd,
-        env={**os.environ, **environment},
+        env={**inherited, **environment},
         capture_output=True,
         timeout=120,
         check=False,
