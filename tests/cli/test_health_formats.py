@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ng_capture.outputs.shapes import SHAPES
 from ng_capture.verdicts.reasons import REASONS
-from tests.support.command import COMMAND, Run, run, strict_json
+from tests.support.command import Run, run, strict_json
 from tests.support.fixtures import ROOT
 from tests.support.forge import Forge, write_files, write_rows
 from tests.support.markdown_page import read_page
 from tests.support.runs import broken, document, healthy, metrics, write_lost, write_many, write_retired
+from tests.support.struck import struck
 from tests.support.workflow_commands import WorkflowCommand, workflow_commands
 
 FORMATS = ("text", "json", "markdown", "github", "junit", "prometheus")
@@ -386,9 +386,8 @@ def test_the_file_of_gauges_is_the_old_one_or_the_whole_new_one(place: Path, tmp
     before = out.read_bytes()
     assert len(before) > 4096
     # a file may not grow beyond 2 KiB: the disk is full in the middle
-    line = f"ulimit -f 2; {COMMAND} health run --max masked=0 -f prometheus -o {out}"
-    done = subprocess.run(["bash", "-c", line], cwd=place, capture_output=True, text=True, check=False)
-    assert (done.returncode, "Traceback" in done.stderr) == (3, False)
+    done = struck("health", "run", "--max", "masked=0", "-f", "prometheus", "-o", out, cwd=place, limit=2048)
+    assert (done.code, "Traceback" in done.err) == (3, False)
     assert out.read_bytes() == before and list(tmp_path.iterdir()) == [out]
     assert run("health", "run", "-f", "prometheus", "-o", out, "--max", "masked=0", cwd=place).code == 1
     assert gauges(out.read_text())["check_failed"][("masked",)] == 1.0
@@ -483,6 +482,5 @@ def test_saved_rows_without_a_receipt_leave_the_rest_of_a_table_null(tmp_path: P
 
 
 def test_a_table_is_not_left_half_written(place: Path, tmp_path: Path) -> None:
-    line = f"ulimit -f 1; {COMMAND} health run -q --csv {tmp_path / 't.csv'}"
-    done = subprocess.run(["bash", "-c", line], cwd=place, capture_output=True, text=True, check=False)
-    assert (done.returncode, "Traceback" in done.stderr, list(tmp_path.iterdir())) == (3, False, [])
+    done = struck("health", "run", "-q", "--csv", tmp_path / "t.csv", cwd=place, limit=1024)
+    assert (done.code, "Traceback" in done.err, list(tmp_path.iterdir())) == (3, False, [])

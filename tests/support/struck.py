@@ -34,12 +34,16 @@ class Ended(NamedTuple):
     err: str
 
 
-def struck(*arguments: str | Path, limit: int | None = None, **shim: str | Path | int) -> Ended:
+def struck(
+    *arguments: str | Path, limit: int | None = None, cwd: Path | None = None, **shim: str | Path | int
+) -> Ended:
     """Run `ng-capture`, as root too without its privileges over files.
 
     `log`, `at` and `how` are for the shim, `limit` is the greatest size of a file.
     """
-    env = os.environ | {f"NG_SHIM_{key.upper()}": str(value) for key, value in shim.items()}
+    # what measures coverage writes too, and would be struck
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    env |= {f"NG_SHIM_{key.upper()}": str(value) for key, value in shim.items()}
     env |= {
         "PYTHONPATH": os.pathsep.join([SHIM, *filter(None, [env.get("PYTHONPATH")])]),
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -47,7 +51,14 @@ def struck(*arguments: str | Path, limit: int | None = None, **shim: str | Path 
     lower = None if limit is None else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     command = [*AS_OTHERS_DO, *PROGRAM, *map(str, arguments)]
     done = subprocess.run(
-        command, env=env, capture_output=True, timeout=60, check=False, preexec_fn=lower, start_new_session=True
+        command,
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        preexec_fn=lower,
+        start_new_session=True,
     )
     return Ended(done.returncode, done.stdout, done.stderr.decode())
 
