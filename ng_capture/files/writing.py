@@ -101,15 +101,30 @@ def replace_file(path: Path, data: bytes) -> None:
 def append_line(path: Path, line: bytes) -> None:
     """Durably put a line behind what a file holds; the file and its name are made where there are none."""
     with _failures_of(path):
+        # a cut line must not take the next one with it
+        line_break = b"\n" if path.exists() and _is_cut(path) else b""
+    append_bytes(path, line_break + line + b"\n")
+
+
+def append_bytes(path: Path, data: bytes) -> None:
+    """Durably put bytes behind what a file holds; the file and its name are made where there are none."""
+    with _failures_of(path):
         new = not path.exists()
         with open(path, "ab") as file:
-            # a cut line must not take the next one with it
-            file.write(b"\n" * _is_cut(path) + line + b"\n")
+            file.write(data)
             file.flush()
             # before anything that the line announces: a power cut must not take the announcement away alone
             os.fsync(file.fileno())
         if new:
             sync_directory(path.parent)
+
+
+def cut_file(path: Path, size: int) -> None:
+    """Durably take away what a file holds behind its first `size` bytes."""
+    with _failures_of(path), open(path, "r+b") as file:
+        os.ftruncate(file.fileno(), size)
+        # before anything is put there: a power cut must not leave the new bytes behind the old ones
+        os.fsync(file.fileno())
 
 
 def _is_cut(path: Path) -> bool:

@@ -1,13 +1,28 @@
 """One line of `.capture.jsonl` as a whole: what was asked, what was answered, with which tokens."""
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 
+from ng_capture.ingest.evidence.agreement import evidence_of
+from ng_capture.ingest.evidence.answers import answers_of
 from ng_capture.ingest.messages import Message, answer_message, request_messages
 from ng_capture.ingest.streams import assemble
-from ng_capture.ingest.token_fields import RawTokens, read_streamed_tokens, read_tokens
 from ng_capture.records.json_text import decode_json, encode_json, object_in, printable
 from ng_capture.records.raw_call import finish_reason
 from ng_capture.records.streams import stream_events
+
+
+class RawTokens(msgspec.Struct, frozen=True):
+    """The token fields of one answer as they stand there, unchecked; what is absent is None."""
+
+    prompt: Sequence[object] | None
+    generation: Sequence[object]
+    log_probs: Sequence[object] | None
+
+    @property
+    def complete(self) -> bool:
+        return self.prompt is not None and self.log_probs is not None
 
 
 class Exchange(msgspec.Struct, frozen=True, eq=False):
@@ -49,7 +64,6 @@ def _decoded(data: bytes, line: int) -> Exchange | None:
     events = stream_events(value.get("response_raw"))
     response = object_in(value.get("response")) or assemble(events)
     request = object_in(value.get("request"))
-    tokens = read_tokens(response) or read_streamed_tokens(events)
     return Exchange(
         call_id=printable(call_id),
         line=line,
@@ -61,8 +75,16 @@ def _decoded(data: bytes, line: int) -> Exchange | None:
         tools=encode_json(request.get("tools") or []).decode(),
         answer=answer_message(response),
         finish_reason=finish_reason(response),
-        tokens=tokens,
+        tokens=_tokens(request, assemble(events) or response),
     )
+
+
+def _tokens(request: Mapping[str, object], response: Mapping[str, object]) -> RawTokens | None:
+    """The tokens of the first answer, None where its generation is not told."""
+    evidence = evidence_of(answers_of(request, response)[0])
+    if evidence.generation is None:
+        return None
+    return RawTokens(evidence.prompt, evidence.generation, evidence.log_probs)
 
 
 def _seconds(value: object) -> float:

@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ng_capture.records.json_text import object_in, objects_in
+from ng_capture.ingest.evidence.chunks import completion, continued, detailed, native
+from ng_capture.records.json_text import object_in
 
 # a tuple: the type of an event may be anything, also what has no hash
 _LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
@@ -19,47 +20,15 @@ def assemble(events: Iterable[Mapping[str, object]]) -> Mapping[str, object]:
         return object_in((last or whole)[-1]["response"])
     if any(event.get("type") == "message_start" for event in events):
         return _message(events)
-    return _completion(events)
-
-
-def _completion(events: Iterable[Mapping[str, object]]) -> Mapping[str, object]:
-    """A chat completion: texts joined, tool calls by their index."""
-    told: dict[str, object] = {}
-    texts: dict[str, list[str]] = {}
-    calls: dict[int, dict[str, Any]] = {}
-    finish: object = None
-    choices = False
-    for event in events:
-        told |= {key: event[key] for key in ("id", "model", "usage") if event.get(key) is not None}
-        for choice in list(objects_in(event.get("choices")))[:1]:
-            choices = True
-            finish = choice.get("finish_reason") or finish
-            delta = object_in(choice.get("delta"))
-            for key in ("content", "reasoning_content", "reasoning", "refusal"):
-                if isinstance(delta.get(key), str):
-                    texts.setdefault(key, []).append(str(delta[key]))
-            for piece in objects_in(delta.get("tool_calls")):
-                _add_call(calls, piece)
-    if not choices:
-        return told
-    message: dict[str, object] = {"role": "assistant", **{key: "".join(parts) for key, parts in texts.items()}}
-    if calls:
-        message["tool_calls"] = [calls[index] for index in sorted(calls)]
-    return {**told, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
-
-
-def _add_call(calls: dict[int, dict[str, Any]], piece: Mapping[str, object]) -> None:
-    index = piece.get("index")
-    call = calls.setdefault(
-        index if isinstance(index, int) else len(calls), {"function": {"name": "", "arguments": ""}}
-    )
-    function = object_in(piece.get("function"))
-    if piece.get("id"):
-        call["id"] = piece["id"]
-    if isinstance(function.get("name"), str):
-        call["function"]["name"] = function["name"] or call["function"]["name"]
-    if isinstance(function.get("arguments"), str):
-        call["function"]["arguments"] += function["arguments"]
+    if any(event.get("choices") for event in events):
+        return completion(events)
+    if any(isinstance(event.get("token"), dict) for event in events):
+        return detailed(events)
+    if any("output_ids" in event or "meta_info" in event for event in events):
+        return native(events)
+    if any("completion_probabilities" in event or "tokens" in event for event in events):
+        return continued(events)
+    return completion(events)
 
 
 def _message(events: Iterable[Mapping[str, object]]) -> Mapping[str, object]:
@@ -75,8 +44,13 @@ def _message(events: Iterable[Mapping[str, object]]) -> Mapping[str, object]:
         elif event.get("type") == "content_block_delta" and isinstance(index, int) and index in blocks:
             _add_delta(blocks[index], object_in(event.get("delta")))
         elif event.get("type") == "message_delta":
-            told |= {key: value for key, value in object_in(event.get("delta")).items() if value is not None}
+            told["usage"] = {**object_in(told.get("usage")), **_known(object_in(event.get("usage")))}
+            told |= {**_known(object_in(event.get("delta"))), **_known(event, "type", "delta", "usage")}
     return {**told, "content": [_closed(blocks[index]) for index in sorted(blocks)]}
+
+
+def _known(values: Mapping[str, object], *without: str) -> Mapping[str, object]:
+    return {key: value for key, value in values.items() if value is not None and key not in without}
 
 
 def _add_delta(block: dict[str, Any], delta: Mapping[str, object]) -> None:

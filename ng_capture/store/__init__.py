@@ -1,1 +1,1 @@
-"""Gym's protocol on disk: read a snapshot, freeze (seal) a rollout."""
+"""Gym's protocol on disk: read a snapshot, append records, freeze (seal) and retire a rollout."""

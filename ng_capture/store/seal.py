@@ -17,12 +17,12 @@ from ng_capture.files.names import LOCK_NAME, CaptureName, Compression, FileKind
 from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import replace_file
 from ng_capture.records.lifecycle import StoreState, decode_state
-from ng_capture.records.token_entry import Unreadable, decode_entry
+from ng_capture.records.token_entry import Unreadable
+from ng_capture.records.token_record import readable_entry
 
 PATIENCE = 10.0
 
 _NO_STATE = b'{"entry_digests":{},"indexed_size":0}'
-_READABLE_BY_THE_REFERENCE = frozenset({"logprob_all_zero", "logprob_positive", "logprob_sentinel"})
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -105,13 +105,9 @@ def _index(path: str, state: StoreState) -> _Index | NotSealed:
             if not line.terminated:
                 return NotSealed(f"line {line.number} has no line break")
             try:
-                entry = decode_entry(data)
+                call_id = readable_entry(data).call_id
             except Unreadable as error:
                 return NotSealed(f"line {line.number}: {error.defect.reason}")
-            for fault in entry.faults:
-                if fault.reason not in _READABLE_BY_THE_REFERENCE:
-                    return NotSealed(f"line {line.number}: {fault.reason}")
-            call_id = entry.call_id
             recovered += line.offset >= covered
             digest = hashlib.sha256(data).hexdigest()
             if digests.setdefault(call_id, digest) != digest or known.get(call_id, digest) != digest:
