@@ -33,7 +33,7 @@ Template = Annotated[
     str | None,
     typer.Option("--template", metavar="DIR_OR_NAME", help="No capture: does this chat template keep prefixes?"),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One document.")]
+AsJson = Annotated[bool, typer.Option("--json", envvar="NG_CAPTURE_EXPLAIN_JSON", help="One document.")]
 
 
 def command(

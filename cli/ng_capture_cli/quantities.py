@@ -1,5 +1,6 @@
 """Ages and sizes as people write them: `14d`, `12h`, `500GB`."""
 
+import math
 import re
 
 from ng_capture.errors import UsageError
@@ -23,7 +24,17 @@ def number_of_bytes(text: str, option: str) -> int:
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", text)
     if found is None or found[2] not in _BYTES:
         raise UsageError(f"{option} {text}: a size like 500GB or 1.5TiB is wanted")
-    return int(float(found[1]) * _BYTES[found[2]])
+    number = float(found[1]) * _BYTES[found[2]]
+    if not math.isfinite(number):
+        raise UsageError(f"{option}: {found[1][:20]}... is no size")
+    return int(number)
+
+
+def patience(number: float, option: str) -> float:
+    """Seconds to wait; raises UsageError for what is no number."""
+    if math.isnan(number):
+        raise UsageError(f"{option}: a number of seconds is wanted")
+    return number
 
 
 def in_bytes(number: int) -> str:

@@ -37,7 +37,7 @@ AsTokens = Annotated[bool, typer.Option("--tokens", help="Every token, by what b
 OneCall = Annotated[
     str | None, typer.Option("--call", metavar="ID", help="One call in full (the beginning of its id will do).")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One document.")]
+AsJson = Annotated[bool, typer.Option("--json", envvar="NG_CAPTURE_SHOW_JSON", help="One document.")]
 
 
 def command(

@@ -1,5 +1,6 @@
 """`ng-capture trash`: look into the trash of a capture directory, bring rollouts back, empty it."""
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,17 +24,23 @@ trash = typer.Typer(
 )
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The capture directory.")]
+AsJson = Annotated[bool, typer.Option("--json", envvar="NG_CAPTURE_TRASH_LS_JSON", help="One object a rollout.")]
 LockTimeout = Annotated[
     float, typer.Option("--lock-timeout", metavar="SECONDS", min=0, help="How long to wait for a lock.")
 ]
 
 
-def list_trash(
-    directory: Directory, as_json: Annotated[bool, typer.Option("--json", help="One object a rollout.")] = False
-) -> int:
+def list_trash(directory: Directory, as_json: AsJson = False) -> int:
     """List what lies in the trash."""
+    problems = 0
     for plan in _plans(directory):
-        for rollout in plan.rollouts():
+        try:
+            rollouts = plan.rollouts()
+        except SurroundingsError as error:
+            problems += 1
+            tell_error(error.message)
+            continue
+        for rollout in filter(plan.holds, rollouts):
             size = sum(file.size for file in rollout.files) + (rollout.state.size if rollout.state else 0)
             if as_json:
                 told = {"plan": plan.name, "rollout_id": rollout.rollout_id, "why": rollout.why, "bytes": size}
@@ -41,7 +48,7 @@ def list_trash(
             else:
                 line = f"{plan.name}  {safe(rollout.rollout_id)}  {in_bytes(size)}  {safe(rollout.why)}\n"
                 sys.stdout.buffer.write(line.encode())
-    return exits.DONE
+    return exits.SURROUNDINGS if problems else exits.DONE
 
 
 def restore_from_trash(
@@ -59,9 +66,11 @@ def restore_from_trash(
         for plan in reversed(_plans(directory)):
             for rollout in plan.rollouts():
                 wanted = {rollout.rollout_id, plan.name} & set(names)
-                if not wanted or rollout.rollout_id in found:
+                known = rollout.rollout_id in found
+                found |= wanted
+                if not wanted or known:
                     continue
-                found |= {*wanted, rollout.rollout_id}
+                found.add(rollout.rollout_id)
                 result = restore(plan, rollout, patience=lock_timeout)
                 if result.problem is not None:
                     problems += 1
@@ -90,7 +99,7 @@ def purge_trash(
     from ng_capture.retention.surroundings import file_system_now
 
     _check(directory)
-    age = seconds(older_than, "--older-than") if older_than is not None else 0.0
+    age = seconds(older_than, "--older-than") if older_than is not None else -math.inf
     with only_one(directory, 0.0):
         now = file_system_now(directory)
         plans = [plan for plan in _plans(directory) if now - plan.made_at >= age]
@@ -102,7 +111,7 @@ def purge_trash(
                 freed += purge(plan)
             except SurroundingsError as error:
                 problems += 1
-                tell_error(error.message)
+                tell_error(error.message, error.hint)
     tell(f"{counted(len(plans) - problems, 'plan')} deleted, {in_bytes(freed)} freed")
     return exits.SURROUNDINGS if problems else exits.DONE
 
@@ -115,7 +124,7 @@ def _plans(directory: str) -> "list[TrashPlan]":
 
 
 def _check(directory: str) -> None:
-    if not Path(directory).is_dir():
+    if not directory or not Path(directory).is_dir():
         raise UsageError(f"{directory}: no such directory")
 
 

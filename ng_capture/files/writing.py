@@ -24,7 +24,8 @@ class AtomicFile:
         path = path.resolve() if path.is_symlink() else path
         self.path = path
         # in the same directory: a rename across file systems is a copy, and a copy can be cut
-        self.temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
+        # and with a name of its own: that of the file may be as long as names can be
+        self.temporary = path.parent / f".ng-capture.{secrets.token_hex(4)}.tmp"
         self.size = 0
         self._hash = hashlib.sha256()
         self._file: BinaryIO | None = None
@@ -44,7 +45,11 @@ class AtomicFile:
                 descriptor = os.open(self.temporary, flags, 0o666)
                 self._file = os.fdopen(descriptor, "wb", buffering=1 << 20)
                 with contextlib.suppress(FileNotFoundError):
-                    os.fchmod(descriptor, self.path.stat().st_mode & 0o777)
+                    before = self.path.stat()
+                    # who could read and write the old file can do so with the new one, if we may say so
+                    with contextlib.suppress(PermissionError):
+                        os.fchown(descriptor, before.st_uid, before.st_gid)
+                    os.fchmod(descriptor, before.st_mode & 0o777)
         except BaseException:
             self._abandon()
             raise
@@ -155,6 +160,8 @@ def copy_durably(source: Path, target: Path) -> None:
             file.write(source.read_bytes())
             # before it gets its name: what may be read by its owner alone is never open to others
             file.temporary.chmod(status.st_mode & 0o777)
+            with contextlib.suppress(PermissionError):
+                os.chown(file.temporary, status.st_uid, status.st_gid)
             file.settle()
             os.utime(file.temporary, ns=(status.st_atime_ns, status.st_mtime_ns))
 

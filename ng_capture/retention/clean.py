@@ -1,7 +1,6 @@
 """One cleaning run over a directory: what may go goes to the trash, what was there long enough is purged."""
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -13,16 +12,12 @@ from ng_capture.files.listing import Listing
 from ng_capture.files.writing import discard
 from ng_capture.retention.asking import Permission
 from ng_capture.retention.execute import Carried, Executor
+from ng_capture.retention.halfway import half_moved, half_moved_of
 from ng_capture.retention.plan import PlannedRollout, Planner
 from ng_capture.retention.receipts import Coverage
 from ng_capture.retention.restore import purge
 from ng_capture.retention.surroundings import file_system_now
-from ng_capture.retention.trash import TrashPlan, announced, plans_of, state_file
-from ng_capture.store.retire import is_retired
-
-# Gym's state writer, and our own: dot, name, eight hex digits
-_TEMPORARY = re.compile(r"\.tokens-state-\S+|\..+\.[0-9a-f]{8}\.tmp")
-
+from ng_capture.retention.trash import TEMPORARY, TrashPlan, plans_of
 
 Item = TypeVar("Item")
 
@@ -52,10 +47,9 @@ class Cleaning:
         self._permission = permission
         self._patience = patience
         self._stopped = stopped
-        self._earlier = announced(directory)
         self._over: int | None = None
         self.now = file_system_now(directory)
-        self._planner = Planner(listing, permission, coverage, self.now, self._earlier)
+        self._planner = Planner(listing, permission, coverage, self.now, half_moved(directory), waits=patience > 0)
 
     @property
     def over(self) -> int | None:
@@ -75,7 +69,7 @@ class Cleaning:
             if self._permission.ids is not None and rollout_id not in self._permission.ids:
                 continue
             planned = self._planner.decide(self._listing.get(rollout_id))
-            if planned.action == "trash" and self._over <= 0:
+            if planned.action == "trash" and planned.half_moved is None and self._over <= 0:
                 why = "the directory fits without it, and what goes is older"
                 planned = msgspec.structs.replace(planned, action="keep", reason="young", why=why)
             elif planned.action != "keep":
@@ -92,7 +86,7 @@ class Cleaning:
 
     def carry_out(self, planned: Iterable[PlannedRollout]) -> Iterator[Carried]:
         """Do it."""
-        executor = Executor(self._directory, self._earlier, patience=self._patience)
+        executor = Executor(self._directory, patience=self._patience)
         for each in planned:
             if self._stopped():
                 return
@@ -106,7 +100,7 @@ class Cleaning:
         found = []
         with os.scandir(self._directory) as entries:
             for entry in entries:
-                if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                if TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                     status = _status(entry.path)
                     # its writer may have given it its name meanwhile
                     if status is not None and self.now - status.st_mtime >= self._permission.temporary_age:
@@ -117,10 +111,14 @@ class Cleaning:
         """Delete them."""
         return _each(self.temporary_files(), lambda name: discard(Path(self._directory, name)))
 
+    def old_plans(self, grace: float) -> list[TrashPlan]:
+        """The plans that have been in the trash for so long, and wait for nothing."""
+        plans = plans_of(self._directory)
+        return [plan for plan in plans if self.now - plan.made_at >= grace and not any(half_moved_of(plan))]
+
     def purge_trash(self, grace: float) -> Removed:
-        """Delete the plans that have been in the trash for so long."""
-        old = [plan for plan in plans_of(self._directory) if self.now - plan.made_at >= grace and not _half_moved(plan)]
-        return _each(old, purge)
+        """Delete them."""
+        return _each(self.old_plans(grace), purge)
 
 
 def _each(items: Iterable[Item], remove: Callable[[Item], object]) -> Removed:
@@ -133,16 +131,6 @@ def _each(items: Iterable[Item], remove: Callable[[Item], object]) -> Removed:
         else:
             done += 1
     return Removed(done, tuple(problems))
-
-
-def _half_moved(plan: TrashPlan) -> bool:
-    """True while a part of a rollout that it announced waits in the directory behind its tombstone."""
-    return any(
-        not (plan.path / file.name).exists() and (plan.directory / file.name).exists()
-        for rollout in plan.rollouts()
-        if is_retired(state_file(plan.directory, rollout.rollout_id))
-        for file in rollout.files
-    )
 
 
 def _status(path: str) -> os.stat_result | None:

@@ -1,7 +1,7 @@
 """Carry out a plan, one rollout at a time: lock, look again, announce, retire, move (design.md, promises 6 and 7)."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +13,9 @@ from ng_capture.files.locking import Busy, exclusive_if_there
 from ng_capture.files.names import LOCK_NAME, CaptureName, Compression, FileKind, names_of
 from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import copy_durably, discard, make_directory, move, sync_directory
+from ng_capture.retention.halfway import HalfMoved
 from ng_capture.retention.plan import FileState, PlannedRollout
+from ng_capture.retention.restore import put_state_back
 from ng_capture.retention.trash import TrashedFile, TrashedRollout, TrashPlan
 from ng_capture.store.retire import retire_under_lock
 
@@ -32,14 +34,10 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Executor:
-    """Carries out what was planned for a directory; all that one run trashes is one plan.
+    """Carries out what was planned for a directory; all that one run trashes is one plan."""
 
-    `earlier` has the plan that announced a rollout before: what was left half moved goes on into that one.
-    """
-
-    def __init__(self, directory: str, earlier: Mapping[str, TrashPlan], *, patience: float) -> None:
+    def __init__(self, directory: str, *, patience: float) -> None:
         self._directory = Path(directory)
-        self._earlier = earlier
         self._patience = patience
         self.plan = TrashPlan.new(directory)
         self._made = False
@@ -51,11 +49,15 @@ class Executor:
             return self._kept(planned, planned.reason or "", planned.why, failed=failed)
         lock = str(self._directory / f"{files.rollout_id}.{LOCK_NAME}")
         try:
-            with exclusive_if_there(lock, self._patience):
-                changed = self._changed(planned)
+            with exclusive_if_there(lock, self._patience) as held:
+                changed = self._changed(planned) or self._arrived(planned)
                 if changed is not None:
                     return self._kept(planned, "changed_since_receipt", changed)
-                return self._purge(planned) if planned.action == "purge" else self._trash(planned, files)
+                if planned.action == "purge":
+                    return self._purge(planned)
+                if planned.half_moved is not None:
+                    return self._finish(planned, planned.half_moved)
+                return self._trash(planned, files, None if held else lock)
         except Busy as error:
             return self._kept(planned, "busy", error.message)
         except SurroundingsError as error:
@@ -79,9 +81,15 @@ class Executor:
                 and _sha256(path) != file.sha256
             ):
                 return f"{file.name} no longer has the receipt's digest"
-        planned_names = {file.name for file in planned.files}
+        return None
+
+    def _arrived(self, planned: PlannedRollout, besides: str = "") -> str | None:
+        """A file of the rollout that nobody planned for; beside what an earlier run left others may lie, and stay."""
+        if planned.half_moved is not None:
+            return None
+        names = {besides, *(file.name for file in planned.files)}
         for name in map(str, names_of(planned.rollout_id)):
-            if name not in planned_names and os.path.lexists(self._directory / name):
+            if name not in names and os.path.lexists(self._directory / name):
                 return f"{name} came since it was planned"
         return None
 
@@ -90,35 +98,48 @@ class Executor:
             discard(self._directory / file.name)
         return self._done(planned, "purged")
 
-    def _trash(self, planned: PlannedRollout, files: RolloutFiles) -> Carried:
+    def _finish(self, planned: PlannedRollout, begun: HalfMoved) -> Carried:
+        # announced again, so that its grace begins now
+        begun.plan.announce(begun.rollout)
+        return self._move(planned, planned.files, begun.plan)
+
+    def _trash(self, planned: PlannedRollout, files: RolloutFiles, unlocked: str | None) -> Carried:
+        """Announce, fence, move; `unlocked` is the lock file that was not there."""
         state_name = str(CaptureName(files.rollout_id, FileKind.STATE, Compression.NONE))
         payload = [file for file in planned.files if file.name != state_name]
-        earlier = self._earlier.get(files.rollout_id) if planned.half_moved else None
-        # what lies there under these names is an older attempt
-        if earlier is not None and not any((earlier.path / file.name).exists() for file in payload):
-            # announced again, so that its grace begins now
-            earlier.announce(next(each for each in earlier.rollouts() if each.rollout_id == files.rollout_id))
-            return self._move(planned, payload, earlier)
         self._make_plan()
-        state = next((file for file in planned.files if file.name == state_name and not planned.half_moved), None)
+        state = next((file for file in planned.files if file.name == state_name), None)
         fenced = any(name.kind in _FENCED and name.compression is Compression.NONE for name in files.names)
-        self.plan.announce(
-            TrashedRollout(
-                rollout_id=files.rollout_id,
-                why=planned.why,
-                files=tuple(map(_trashed, payload)),
-                state=None if state is None else _trashed(state),
-                tombstone=fenced,
-            )
+        announced = TrashedRollout(
+            rollout_id=files.rollout_id,
+            why=planned.why,
+            files=tuple(map(_trashed, payload)),
+            state=None if state is None else _trashed(state),
+            tombstone=fenced,
         )
+        self.plan.announce(announced)
         if state is not None:
             copy_durably(self._directory / state_name, self.plan.path / state_name)
         if fenced:
             # the fence before the payload: from here on a late writer is refused
             refused = retire_under_lock(self._directory / state_name, planned.snapshot_id, planned.version)
             if refused is not None:
+                self._withdraw(announced)
                 return self._kept(planned, "changed_since_receipt", refused.why)
-        return self._move(planned, payload, self.plan)
+        if unlocked is None or not fenced:
+            return self._move(planned, payload, self.plan)
+        # a writer that came before the fence has made the lock file, and may have written since we looked
+        with exclusive_if_there(unlocked, self._patience):
+            now = msgspec.structs.replace(planned, files=tuple(payload))
+            changed = self._changed(now) or self._arrived(now, besides=state_name)
+            if changed is not None:
+                put_state_back(self.plan, announced)
+                self._withdraw(announced)
+                return self._kept(planned, "changed_since_receipt", changed)
+            return self._move(planned, payload, self.plan)
+
+    def _withdraw(self, announced: TrashedRollout) -> None:
+        self.plan.announce(msgspec.structs.replace(announced, restored=True))
 
     def _make_plan(self) -> None:
         if not self._made:

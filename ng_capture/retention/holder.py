@@ -22,6 +22,8 @@ def only_one(directory: str, patience: float) -> Iterator[None]:
     if trash.is_symlink():
         raise SurroundingsError(f"{trash}: is a link: nothing is moved where it leads")
     make_directory(trash)
+    if trash.stat().st_dev != Path(directory).stat().st_dev:
+        raise SurroundingsError(f"{trash}: lies on another file system: nothing can be moved there")
     path = trash / _LOCK
     if path.is_symlink():
         raise SurroundingsError(f"{path}: is a link: not followed")
@@ -31,11 +33,9 @@ def only_one(directory: str, patience: float) -> Iterator[None]:
         except Busy as error:
             holder = path.read_text("utf-8", "replace").strip() or "unknown"
             raise Busy(f"{directory}: another gc is at work: process {holder}", hint="try again later") from error
-        try:
+        # for a person to read: on a full disk the work that frees it goes on without
+        with contextlib.suppress(OSError), open(path, "r+b") as file:
             # in place, not replaced: the file is what others wait for
-            with open(path, "r+b") as file:
-                file.truncate()
-                file.write(f"{os.getpid()} on {socket.gethostname()}, since {time.strftime('%F %T')}\n".encode())
-        except OSError as error:
-            raise SurroundingsError(f"{path}: cannot be written: {error.strerror}") from error
+            file.truncate()
+            file.write(f"{os.getpid()} on {socket.gethostname()}, since {time.strftime('%F %T')}\n".encode())
         yield

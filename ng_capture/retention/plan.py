@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -13,15 +13,16 @@ from ng_capture.files.listing import Listing, RolloutFiles
 from ng_capture.files.names import FileKind, is_rollout_id, shown
 from ng_capture.records.snapshot import Snapshot
 from ng_capture.retention.asking import Permission
+from ng_capture.retention.halfway import HalfMoved
 from ng_capture.retention.receipts import Coverage, Delivered, digest_of
 from ng_capture.store.snapshot import read_snapshot
 from ng_capture.verdicts.judge import judge
 
 # clocks of two machines differ a little
 _SLACK = 5.0
-_ALWAYS_LEFT = frozenset({FileKind.STATE})
-_PAYLOAD = frozenset({FileKind.TOKENS, FileKind.CAPTURE})
-_HALF_MOVED = "was retired, and its payload is still here"
+
+# no call lies in these; once a rollout is retired, nobody waits for a call that was announced
+_NOTHING_HELD = frozenset({FileKind.STATE, FileKind.INTENTS})
 
 Action = Literal["trash", "purge", "keep"]
 
@@ -40,6 +41,7 @@ class PlannedRollout(msgspec.Struct, frozen=True, kw_only=True):
 
     `purge` is for what nobody could want back: a tombstone past its age. `newest` is the time that its age counts
     from, in seconds since 1970; `snapshot_id` and `version` of the receipt are compared with the state under the lock.
+    `half_moved` tells what is left to do of a rollout that an earlier run began with; `files` are then what waits.
     """
 
     rollout_id: str
@@ -50,10 +52,7 @@ class PlannedRollout(msgspec.Struct, frozen=True, kw_only=True):
     newest: float
     snapshot_id: str | None = None
     version: int | None = None
-
-    @property
-    def half_moved(self) -> bool:
-        return self.action == "trash" and self.why == _HALF_MOVED
+    half_moved: HalfMoved | None = None
 
     @property
     def size(self) -> int:
@@ -63,7 +62,7 @@ class PlannedRollout(msgspec.Struct, frozen=True, kw_only=True):
 class Planner:
     """Decides for every rollout of a directory; reads, and changes nothing.
 
-    `announced` are rollouts that some manifest in the trash names: one of them may have been left half moved.
+    `unfinished` are rollouts that an earlier run left half moved. `waits`: a lock that is held is waited for later on.
     """
 
     def __init__(
@@ -72,16 +71,19 @@ class Planner:
         permission: Permission,
         coverage: Coverage,
         now: float,
-        announced: Container[str] = frozenset(),
+        unfinished: Mapping[str, HalfMoved],
+        *,
+        waits: bool,
     ) -> None:
         self._listing = listing
-        self._announced = announced
         self._permission = permission
         self._coverage = coverage
         self._now = now
+        self._unfinished = unfinished
+        self._waits = waits
 
     def plan(self) -> Iterator[PlannedRollout]:
-        """Every rollout in natural order of the ids; where space is asked for, the oldest first."""
+        """Every rollout in natural order of the ids."""
         asked = self._permission.ids
         for files in self._listing:
             if asked is None or files.rollout_id in asked:
@@ -105,26 +107,20 @@ class Planner:
         odd = [file.name for file, status in zip(states, found, strict=True) if not stat.S_ISREG(status.st_mode)]
         if odd:
             return self._keep(files, states, newest, "not_removable", f"{odd[0]} is no regular file")
-        if files.rollout_id in self._announced and self._half_moved(files):
-            return self._go("trash", files, states, newest, _HALF_MOVED)
+        unfinished = self._unfinished.get(files.rollout_id)
+        if unfinished is not None:
+            waiting = {file.name for file in unfinished.waiting}
+            left = tuple(state for state in states if state.name in waiting)
+            planned = self._go("trash", files, left, newest, "an earlier run began to move it")
+            return msgspec.structs.replace(planned, half_moved=unfinished)
         early = self._by_age(files, states, newest)
         if early is not None:
             return early
         try:
-            snapshot = read_snapshot(files, hashed=files.rollout_id in self._coverage.rollouts)
+            snapshot = read_snapshot(files, hashed=self._coverage.names(files.rollout_id))
         except SurroundingsError as error:
             return self._keep(files, states, newest, "not_removable", error.message)
         return self._by_content(files, snapshot, states, newest)
-
-    def _half_moved(self, files: RolloutFiles) -> bool:
-        """True for a rollout that is retired while its payload is still here: an earlier run was killed."""
-        if all(name.kind in _ALWAYS_LEFT for name in files.names):
-            return False
-        try:
-            state = read_snapshot(files.only({FileKind.STATE})).state
-        except SurroundingsError:
-            return False
-        return state is not None and state.retired
 
     def _by_age(self, files: RolloutFiles, states: tuple[FileState, ...], newest: float) -> PlannedRollout | None:
         """A decision that needs no file opened, None where one does."""
@@ -133,8 +129,8 @@ class Planner:
         ages = [self._permission.older_than, self._permission.masked_older_than, self._permission.tombstone_age]
         known = [age for age in ages if age is not None]
         if self._permission.ids is None and (not known or self._now - newest < min(known)):
-            return self._keep(files, states, newest, "young", self._aged(newest))
-        if is_locked(files):
+            return self._young(files, states, newest)
+        if not self._waits and is_locked(files):
             return self._keep(files, states, newest, "busy", "another process holds its lock")
         return None
 
@@ -143,18 +139,19 @@ class Planner:
     ) -> PlannedRollout:
         if any(defect.reason == "state_unreadable" for defect in snapshot.defects):
             return self._keep(files, states, newest, "state_unreadable", "marks may be lost with it")
-        payload = [name for name in files.names if name.kind not in _ALWAYS_LEFT]
-        if snapshot.state is not None and snapshot.state.retired:
-            if any(name.kind in _PAYLOAD for name in payload):
-                return self._go("trash", files, states, newest, _HALF_MOVED)
+        retired = snapshot.state is not None and snapshot.state.retired
+        if retired and all(name.kind in _NOTHING_HELD for name in files.names):
             return self._tombstone(files, states, newest)
         newest = max([newest, *(entry.fields.created_at for entry in snapshot.entries)])
         if newest > self._now + _SLACK:
             return self._keep(files, states, newest, "time_in_future", "a record's time lies in the future")
+        here = digest_of(snapshot.files)
+        if here is not None and here in self._coverage.masked.get(files.rollout_id, ()):
+            return self._masked(files, states, newest, "masked, as its receipt says")
         covered = self._coverage.rollouts.get(files.rollout_id, ())
-        if covered:
+        if covered and any(each.files == here for each in covered):
             return self._covered(files, snapshot, states, newest, covered)
-        return self._uncovered(files, snapshot, states, newest)
+        return self._uncovered(files, snapshot, states, newest, changed=bool(covered))
 
     def _tombstone(self, files: RolloutFiles, states: tuple[FileState, ...], newest: float) -> PlannedRollout:
         age = self._permission.tombstone_age
@@ -170,40 +167,45 @@ class Planner:
         newest: float,
         receipts: tuple[Delivered, ...],
     ) -> PlannedRollout:
-        here = digest_of(snapshot.files)
-        same = [each for each in receipts if each.files == here]
-        fitting = next((each for each in same if _sealed_as(each, snapshot)), None)
-        marked = snapshot.state is not None and snapshot.state.incomplete
-        if fitting is None or marked:
-            why = "its state is another one than the receipt's" if same else "its bytes are not those of the receipt"
+        fitting = next((each for each in receipts if _sealed_as(each, snapshot)), None)
+        if fitting is None or (snapshot.state is not None and snapshot.state.incomplete):
+            why = "its state is another one than the receipt's"
             return self._keep(files, states, newest, "changed_since_receipt", why)
         if not self._old(newest, self._permission.older_than):
-            return self._keep(files, states, newest, "young", self._aged(newest))
+            return self._young(files, states, newest)
         digests = {file.name: file.sha256 for file in snapshot.files}
         hashed = tuple(msgspec.structs.replace(each, sha256=digests.get(each.name)) for each in states)
         return self._go("trash", files, hashed, newest, "covered by a receipt", fitting.snapshot_id, fitting.version)
 
     def _uncovered(
-        self, files: RolloutFiles, snapshot: Snapshot, states: tuple[FileState, ...], newest: float
+        self,
+        files: RolloutFiles,
+        snapshot: Snapshot,
+        states: tuple[FileState, ...],
+        newest: float,
+        *,
+        changed: bool,
     ) -> PlannedRollout:
+        """No receipt has these bytes; `changed`: one has others of this rollout."""
         permission = self._permission
-        if files.rollout_id in self._coverage.masked and not permission.include_masked:
-            return self._keep(files, states, newest, "masked", "masked, as its receipt says")
-        if not permission.without_receipt and not permission.include_masked:
-            return self._keep(files, states, newest, "no_receipt", "no receipt covers it")
-        judgement = judge(snapshot)
-        if judgement.verdict == "masked":
-            why = f"masked: {', '.join(judgement.reasons)}"
-            if not permission.include_masked:
-                return self._keep(files, states, newest, "masked", why)
-            if not self._old(newest, permission.masked_older_than):
-                return self._young(files, states, newest)
-            return self._go("trash", files, states, newest, why)
+        if permission.without_receipt or permission.include_masked:
+            judgement = judge(snapshot)
+            if judgement.verdict == "masked":
+                return self._masked(files, states, newest, f"masked: {', '.join(judgement.reasons)}")
+        if changed:
+            return self._keep(files, states, newest, "changed_since_receipt", "its bytes are not those of the receipt")
         if not permission.without_receipt:
             return self._keep(files, states, newest, "no_receipt", "no receipt covers it")
         if not self._old(newest, permission.older_than):
             return self._young(files, states, newest)
         return self._go("trash", files, states, newest, "trainable, by age alone: no receipt covers it")
+
+    def _masked(self, files: RolloutFiles, states: tuple[FileState, ...], newest: float, why: str) -> PlannedRollout:
+        if not self._permission.include_masked:
+            return self._keep(files, states, newest, "masked", why)
+        if not self._old(newest, self._permission.masked_older_than):
+            return self._young(files, states, newest)
+        return self._go("trash", files, states, newest, why)
 
     def _old(self, newest: float, limit: float | None) -> bool:
         """Old enough; what was asked for by its id is, whatever its age."""

@@ -52,14 +52,18 @@ class Delivered(msgspec.Struct, frozen=True, gc=False):
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """What some receipts cover, by rollout id, and which rollouts they know as masked.
+    """What some receipts cover, by rollout id, and which files they know as those of masked rollouts.
 
     `notes` say which receipts cover nothing, and why.
     """
 
     rollouts: Mapping[str, tuple[Delivered, ...]]
-    masked: frozenset[str]
+    masked: Mapping[str, frozenset[bytes]]
     notes: tuple[str, ...]
+
+    def names(self, rollout_id: str) -> bool:
+        """True if some receipt tells of the rollout."""
+        return rollout_id in self.rollouts or rollout_id in self.masked
 
 
 def read_coverage(paths: Iterable[str]) -> Coverage:
@@ -68,7 +72,7 @@ def read_coverage(paths: Iterable[str]) -> Coverage:
     Wherever they lay when the receipt was written: their digests say whether these are the bytes.
     """
     rollouts: dict[str, tuple[Delivered, ...]] = {}
-    masked: set[str] = set()
+    masked: dict[str, frozenset[bytes]] = {}
     notes = []
     for path in paths:
         if not Path(path).is_file():
@@ -79,14 +83,15 @@ def read_coverage(paths: Iterable[str]) -> Coverage:
             notes.append(f"{path}: covers nothing: {output} is gone or changed")
             continue
         for entry in receipt.rollouts(_Entry):
-            if entry.verdict == "masked":
-                masked.add(entry.rollout_id)
-                continue
             files = digest_of(entry.files)
-            if entry.covered and files is not None:
+            if files is None:
+                continue
+            if entry.verdict == "masked":
+                masked[entry.rollout_id] = masked.get(entry.rollout_id, frozenset()) | {files}
+            elif entry.covered:
                 delivered = Delivered(files, entry.snapshot_id, entry.version)
                 rollouts[entry.rollout_id] = (*rollouts.get(entry.rollout_id, ()), delivered)
-    return Coverage(rollouts, frozenset(masked), tuple(notes))
+    return Coverage(rollouts, masked, tuple(notes))
 
 
 def digest_of(files: Iterable[FileDigest]) -> bytes | None:

@@ -6,9 +6,10 @@ import msgspec
 
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.locking import exclusive_if_there
-from ng_capture.files.names import LOCK_NAME, names_of
+from ng_capture.files.names import LOCK_NAME, is_rollout_id, names_of
 from ng_capture.files.writing import discard, discard_directory, move, sync_directory
-from ng_capture.retention.trash import TrashedRollout, TrashPlan, state_file
+from ng_capture.retention.halfway import half_moved_of
+from ng_capture.retention.trash import TEMPORARY, TrashedRollout, TrashPlan, state_file
 from ng_capture.store.retire import is_retired
 
 
@@ -32,7 +33,7 @@ def restore(plan: TrashPlan, rollout: TrashedRollout, *, patience: float) -> Res
                 move(plan.path / file.name, directory / file.name)
             # the payload is durable in its place before the state says that it is there
             sync_directory(directory)
-            _restore_state(plan, rollout)
+            put_state_back(plan, rollout)
             sync_directory(directory)
             sync_directory(plan.path)
             plan.announce(msgspec.structs.replace(rollout, restored=True))
@@ -44,13 +45,20 @@ def restore(plan: TrashPlan, rollout: TrashedRollout, *, patience: float) -> Res
 def purge(plan: TrashPlan) -> int:
     """Delete a plan for good; returns the bytes freed. The manifest goes last: it tells what is still there.
 
-    Raises SurroundingsError.
+    Raises SurroundingsError, for a plan too that waits for files of a killed run, or holds what nobody announced.
     """
+    if any(half_moved_of(plan)):
+        raise SurroundingsError(f"{plan.path}: waits for files of {plan.directory}", hint="run gc first")
     freed = 0
+    named, left = plan.names(), []
     for path in sorted(plan.path.iterdir()):
-        if path != plan.manifest:
+        if path.is_file() and (path.name in named or TEMPORARY.fullmatch(path.name)):
             freed += path.lstat().st_size
             discard(path)
+        elif path != plan.manifest:
+            left.append(path.name)
+    if left:
+        raise SurroundingsError(f"{plan.path}: holds {left[0]}, which its manifest does not name: it stays")
     discard(plan.manifest)
     discard_directory(plan.path)
     return freed
@@ -61,7 +69,7 @@ def _obstacle(plan: TrashPlan, rollout: TrashedRollout) -> str | None:
     payload = {file.name for file in rollout.files}
     names = payload if rollout.state is None else payload | {rollout.state.name}
     possible = {str(name) for name in names_of(rollout.rollout_id)}
-    if not names <= possible:
+    if not is_rollout_id(rollout.rollout_id) or not names <= possible:
         return "its manifest names files of another rollout"
     here = {name for name in possible if os.path.lexists(plan.directory / name)}
     there = {name for name in names if (plan.path / name).exists()}
@@ -77,7 +85,8 @@ def _obstacle(plan: TrashPlan, rollout: TrashedRollout) -> str | None:
     return "a newer attempt lies there" if os.path.lexists(state) and not is_retired(state) else None
 
 
-def _restore_state(plan: TrashPlan, rollout: TrashedRollout) -> None:
+def put_state_back(plan: TrashPlan, rollout: TrashedRollout) -> None:
+    """The original state in the tombstone's place; where there was none, the tombstone goes."""
     here = state_file(plan.directory, rollout.rollout_id)
     if rollout.state is not None:
         # the rename takes the tombstone's place at once

@@ -18,21 +18,32 @@ _NETWORK = frozenset(
         "gpfs",
         "lustre",
         "ncpfs",
+        "ocfs2",
+        "orangefs",
+        "panfs",
+        "vboxsf",
+        "virtiofs",
+        "wekafs",
         "nfs",
         "nfs4",
         "smb3",
         "smbfs",
     }
 )
-_NETWORK_FUSE = (
-    "fuse.sshfs",
-    "fuse.s3fs",
-    "fuse.gcsfuse",
-    "fuse.rclone",
-    "fuse.glusterfs",
-    "fuse.ceph",
-    "fuse.juicefs",
+_LOCAL_FUSE = frozenset(
+    {
+        "fuse.bindfs",
+        "fuse.encfs",
+        "fuse.fuse-overlayfs",
+        "fuse.gocryptfs",
+        "fuse.lxcfs",
+        "fuse.mergerfs",
+        "fuse.ntfs",
+        "fuse.ntfs-3g",
+        "fuse.zfs",
+    }
 )
+"""File systems of user space are mounts of somebody's store, but for these."""
 
 
 # how the system spells blanks in the places of its mounts
@@ -48,7 +59,8 @@ class Mount(NamedTuple):
     @property
     def network(self) -> bool:
         """True for a file system whose locks other machines need not see."""
-        return self.kind in _NETWORK or self.kind.startswith(_NETWORK_FUSE)
+        in_user_space = self.kind.startswith("fuse.")
+        return self.kind in _NETWORK or (in_user_space and self.kind not in _LOCAL_FUSE)
 
 
 def file_system_now(directory: str) -> float:

@@ -55,5 +55,10 @@ def retire_under_lock(state_file: Path, snapshot_id: str | None, version: int | 
         version=state.version + (not state.frozen),
     )
     members.setdefault("incomplete", False)
-    replace_file(state_file, orjson.dumps(members, option=orjson.OPT_SORT_KEYS) + b"\n")
+    try:
+        data = orjson.dumps(members, option=orjson.OPT_SORT_KEYS) + b"\n"
+    except TypeError:
+        # a member that is none of ours: numbers beyond 64 bits, half a surrogate pair, endless nesting
+        return NotRetired("its state cannot be written again")
+    replace_file(state_file, data)
     return None

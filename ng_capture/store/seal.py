@@ -80,7 +80,11 @@ def _sealed_under_lock(files: RolloutFiles, tokens: CaptureName) -> Sealed | Not
         snapshot_id=sealed.snapshot_id,
         version=sealed.version,
     )
-    replace_file(path, orjson.dumps(members, option=orjson.OPT_SORT_KEYS) + b"\n")
+    try:
+        data = orjson.dumps(members, option=orjson.OPT_SORT_KEYS) + b"\n"
+    except TypeError:
+        return NotSealed("its state cannot be written again")
+    replace_file(path, data)
     return sealed
 
 

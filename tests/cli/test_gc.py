@@ -89,7 +89,9 @@ def test_a_dry_run_changes_nothing_and_lists_exactly_what_a_run_moves(disk: Disk
     names = told(planned)
     assert names.pop(".tokens-state-abcdefgh") == "remove"
     does = {"trash": "trashed", "purge": "purged", "keep": "kept"}
-    assert told(gc(disk, *words)) == {name: does[action] for name, action in names.items()}
+    done = told(gc(disk, *words))
+    assert done.pop(".tokens-state-abcdefgh") == "removed"
+    assert done == {name: does[action] for name, action in names.items()}
     assert not disk.path(".tokens-state-abcdefgh").exists() and not disk.path("t-1.tokens.state.json").exists()
     assert sorted(names.values()) == ["keep"] * 3 + ["purge"] + ["trash"] * 3
 
@@ -179,7 +181,7 @@ def test_the_trash_is_purged_after_its_grace(disk: Disk) -> None:
         os.utime(plan.manifest, (then, then))
     assert gc(disk, *AGED).code == 0 and disk.trashed()
     done = gc(disk, *AGED, "--trash-grace", "2d")
-    assert "1 plans of the trash deleted" in done.err and not disk.trashed()
+    assert "1 plan of the trash deleted" in done.err and not disk.trashed()
 
 
 def test_the_gauges_are_those_of_the_run(disk: Disk) -> None:
@@ -207,6 +209,9 @@ WRONG = [
     (["--older-than", "14d", "--delivered-to", ROOT / "rollouts.jsonl"], "no receipt"),
     (["--older-than", "14d", "--prometheus", "/nowhere/gc.prom"], "/nowhere"),
     (["--older-than", "14d", "--lock-timeout", "-1"], "--lock-timeout"),
+    (["--older-than", "14d", "--lock-timeout", "nan"], "--lock-timeout"),
+    (["--older-than", "14d", "--dry-run", "--prometheus", "gc.prom"], "takes no --dry-run"),
+    (["--older-than", "14d", "--prometheus", "/"], "/: is a directory"),
 ]
 
 
@@ -218,9 +223,24 @@ def test_wrong_use_is_code_2_and_touches_nothing(disk: Disk, arguments: list[obj
     assert tree(disk.root) == before
 
 
+def test_gauges_never_replace_a_capture_or_a_receipt(disk: Disk) -> None:
+    for place in (disk.path("u-1.tokens.jsonl"), disk.path("new.capture.jsonl.gz"), disk.receipts[0]):
+        before = tree(disk.root)
+        done = gc(disk, *AGED, "--prometheus", place)
+        assert done.code == 2 and "the gauges would replace" in done.err
+        assert tree(disk.root) == before
+
+
 @pytest.mark.parametrize("place", ["nowhere", "out.jsonl"])
 def test_what_is_no_directory_is_wrong_use(disk: Disk, place: str) -> None:
     assert run("gc", disk.root / place, *AGED).code == 2
+
+
+def test_an_empty_name_is_not_the_directory_one_stands_in(disk: Disk) -> None:
+    """As a variable leaves it that was never set."""
+    before = tree(disk.capture)
+    done = run("gc", "", *AGED, "--without-receipt", cwd=disk.capture)
+    assert done.code == 2 and "no such directory" in done.err and tree(disk.capture) == before
 
 
 def test_no_directory_is_wrong_use_and_says_what_to_type() -> None:
@@ -310,6 +330,18 @@ def words(disk: Disk, *more: object) -> tuple[Any, ...]:
     return ("gc", disk.capture, "--delivered-to", disk.receipts[0], *AGED, *more)
 
 
+@pytest.mark.skipif(not CAN_MOUNT, reason="no mount namespace may be made here")
+def test_a_trash_on_another_file_system_is_refused(disk: Disk) -> None:
+    """There a rename would be a copy, and a kill would leave half of one."""
+    place = disk.capture / ".trash"
+    place.mkdir()
+    script = f'mount -t tmpfs none "{place}" && exec "$@"'
+    line = ["unshare", "--mount", "sh", "-c", script, "sh", COMMAND, *map(str, words(disk))]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 3 and f"{place}: lies on another file system" in done.stderr
+    assert "r-1.tokens.jsonl" in disk.names()
+
+
 def test_a_person_is_asked_and_a_no_changes_nothing(disk: Disk) -> None:
     before = contents(disk.capture)
     with on_a_terminal(*words(disk)) as asked:
@@ -366,6 +398,40 @@ def test_the_reader_of_the_output_may_leave(disk: Disk) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_the_work_is_done_though_the_reader_left(disk: Disk) -> None:
+    for number in range(40):
+        disk.add(past(f"z-{number}"))
+    disk.deliver()
+    line = ["bash", "-c", '"$@" | true', "bash", COMMAND, *map(str, words(disk))]
+    done = subprocess.run(line, capture_output=True, timeout=PATIENCE, check=False)
+    assert b"44 trashed" in done.stderr and b"Traceback" not in done.stderr
+    assert not [name for name in disk.names() if name.startswith("z-") and name.endswith(".jsonl")]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+def test_where_the_output_finds_no_room_the_work_is_done_and_the_loss_is_code_3(disk: Disk) -> None:
+    line = ["bash", "-c", '"$@" > /dev/full', "bash", COMMAND, *map(str, words(disk))]
+    done = subprocess.run(line, capture_output=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 3 and b"output: No space left" in done.stderr and b"3 trashed" in done.stderr
+    assert b"Traceback" not in done.stderr and "r-1.tokens.jsonl" not in disk.names()
+
+
+def test_the_work_is_done_though_there_is_no_output(disk: Disk) -> None:
+    line = ["bash", "-c", '"$@" >&-', "bash", COMMAND, *map(str, words(disk))]
+    done = subprocess.run(line, capture_output=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0 and b"3 trashed" in done.stderr
+
+
+def test_a_dry_run_names_the_plans_that_would_be_purged_and_what_is_over_the_budget(disk: Disk) -> None:
+    gc(disk, *AGED)
+    (plan,) = disk.plans
+    then = time.time() - 30 * DAY
+    os.utime(plan.manifest, (then, then))
+    done = gc(disk, "--older-than", "14d", "--max-bytes", "1", "--dry-run")
+    assert f"{plan.name}: purge: a plan of the trash past its grace" in done.out
+    assert done.code == 3 and "over the budget, even then" in done.err
+
+
 def test_the_cron_recipe_of_the_readme_does_what_it_says(tmp_path: Path) -> None:
     readme = (ROOT.parent / "README.md").read_text()
     recipe = readme.split("<!-- cron -->\n```sh\n")[1].split("```\n<!-- /cron -->")[0]
@@ -398,7 +464,9 @@ def test_a_lock_of_somebody_else_is_named_and_the_rest_is_done(disk: Disk) -> No
 
 
 def test_a_plan_of_the_trash_that_cannot_be_deleted_is_named_and_the_run_has_its_line(disk: Disk) -> None:
-    (disk.capture / ".trash" / "000000-odd" / "folder").mkdir(parents=True)
+    odd = disk.capture / ".trash" / "000000-20260101T000000Z"
+    (odd / "folder").mkdir(parents=True)
+    (odd / "manifest.jsonl").touch()
     done = gc(disk, *AGED, "--trash-grace", "0s")
-    assert done.code == 3 and "000000-odd/folder: cannot be written" in done.err
+    assert done.code == 3 and "000000-20260101T000000Z: holds folder" in done.err
     assert "3 trashed" in done.err and "1 failed" in done.err.splitlines()[-1]

@@ -3,7 +3,7 @@
 import pytest
 
 from ng_capture.errors import UsageError
-from ng_capture_cli.quantities import in_bytes, number_of_bytes, seconds
+from ng_capture_cli.quantities import in_bytes, number_of_bytes, patience, seconds
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,14 @@ def test_bytes_as_people_read_them(number: int, wanted: str) -> None:
 
 def test_an_amount_never_reads_as_a_thousand_of_its_unit() -> None:
     assert in_bytes(999_999) == "1.0 MB"
+
+
+def test_a_size_beyond_all_numbers_is_none() -> None:
+    with pytest.raises(UsageError, match=r"--max-bytes: 9{20}\.\.\. is no size"):
+        number_of_bytes("9" * 400, "--max-bytes")
+
+
+def test_a_wait_that_is_no_number_is_wrong_use() -> None:
+    assert patience(2.5, "--lock-timeout") == 2.5
+    with pytest.raises(UsageError, match="--lock-timeout"):
+        patience(float("nan"), "--lock-timeout")

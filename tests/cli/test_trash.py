@@ -10,7 +10,7 @@ from tests.support.command import Run, run
 from tests.support.forge import Forge
 from tests.support.gym_writer import GymWriter
 from tests.support.retention import DAY, LONG_AGO, TWO_WEEKS, Contents, Disk, contents, held, past
-from tests.support.struck import tree
+from tests.support.struck import ROOT_ONLY, struck, tree
 
 
 class Emptied(Disk):
@@ -196,7 +196,7 @@ def test_a_person_who_gave_yes_is_not_asked(disk: Emptied) -> None:
 def test_an_id_is_printed_so_that_no_terminal_acts_on_it(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     disk.add(Forge("r-1"))
-    plan = disk.capture / ".trash" / "20260101T000000Z-abcdef"
+    plan = disk.capture / ".trash" / "000001-20260101T000000Z"
     plan.mkdir(parents=True)
     (plan / "manifest.jsonl").write_text(
         '{"rollout_id":"\\u001b[2J","why":"\\u001b[31m","files":[],"state":null,"tombstone":false}\n'
@@ -206,7 +206,26 @@ def test_an_id_is_printed_so_that_no_terminal_acts_on_it(tmp_path: Path) -> None
 
 
 def test_a_plan_that_cannot_be_purged_is_named_and_the_others_go(disk: Emptied) -> None:
-    (disk.capture / ".trash" / "000000-odd" / "folder").mkdir(parents=True)
+    odd = disk.capture / ".trash" / "000000-20260101T000000Z"
+    (odd / "folder").mkdir(parents=True)
+    (odd / "manifest.jsonl").touch()
     done = trash("purge", disk)
-    assert done.code == 3 and "000000-odd/folder" in done.err and "1 plan deleted" in done.err
-    assert [plan.name for plan in disk.plans] == ["000000-odd"]
+    assert done.code == 3 and "000000-20260101T000000Z: holds folder" in done.err and "1 plan deleted" in done.err
+    assert [plan.name for plan in disk.plans] == ["000000-20260101T000000Z"]
+
+
+def test_a_plan_that_waits_for_files_is_not_purged(disk: Emptied) -> None:
+    (plan,) = disk.plans
+    (plan.path / "r-1.tokens.jsonl").rename(disk.path("r-1.tokens.jsonl"))
+    done = trash("purge", disk)
+    assert done.code == 3 and f"waits for files of {disk.capture}" in done.err and "hint: run gc first" in done.err
+    assert disk.plans and disk.path("r-1.tokens.jsonl").exists()
+
+
+@pytest.mark.skipif(ROOT_ONLY, reason="root reads everything")
+def test_a_manifest_that_cannot_be_read_is_named_and_the_other_plans_are_listed(disk: Emptied) -> None:
+    odd = disk.capture / ".trash" / "000000-20260101T000000Z"
+    odd.mkdir()
+    (odd / "manifest.jsonl").touch(mode=0)
+    done = struck("trash", "ls", disk.capture)
+    assert done.code == 3 and "manifest.jsonl: cannot be read" in done.err and b"r-1" in done.out

@@ -102,7 +102,16 @@ def test_left_over_temporary_files_go_when_they_are_a_day_old(disk: Disk) -> Non
 
 def test_no_other_file_is_taken_for_a_temporary_one(disk: Disk) -> None:
     (disk.root / "mine").touch()
-    names = {".tokens-state-", ".x.0123abc.tmp", "x.0123abcd.tmp", ".x.0123abcd.tmp.txt", ".nfs0001", "notes.txt"}
+    names = {
+        ".tokens-state-",
+        ".tokens-state-a b",
+        ".x.0123abc.tmp",
+        "..0123abcd.tmp.part",
+        "x.0123abcd.tmp",
+        ".x.0123abcd.tmp.txt",
+        ".nfs0001",
+        "notes.txt",
+    }
     for name in names:
         disk.path(name).touch()
     disk.path(".tokens-state-folder1").mkdir()
@@ -198,8 +207,13 @@ def test_a_plan_that_cannot_be_deleted_is_named_and_the_next_one_goes(disk: Disk
     disk.add("r-1")
     disk.deliver()
     disk.cleaned(older_than=TWO_WEEKS)
-    odd = disk.capture / TRASH / "000000-odd"
+    odd = disk.capture / TRASH / "000000-20260101T000000Z"
     (odd / "folder").mkdir(parents=True)
+    (odd / "manifest.jsonl").touch()
     removed = disk.cleaning(older_than=TWO_WEEKS).purge_trash(-DAY)
-    assert removed.number == 1 and len(removed.problems) == 1 and "000000-odd/folder" in removed.problems[0]
-    assert [plan.name for plan in disk.plans] == ["000000-odd"]
+    assert (
+        removed.number == 1
+        and len(removed.problems) == 1
+        and "000000-20260101T000000Z: holds folder" in removed.problems[0]
+    )
+    assert [plan.name for plan in disk.plans] == ["000000-20260101T000000Z"]

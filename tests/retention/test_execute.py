@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from ng_capture.retention.execute import Carried, Executor
+from ng_capture.retention.halfway import half_moved_of
 from ng_capture.retention.plan import FileState, PlannedRollout
-from ng_capture.retention.trash import TRASH
+from ng_capture.retention.restore import restore
+from ng_capture.retention.trash import TRASH, TrashedFile, TrashedRollout, TrashPlan
 from tests.support.forge import Forge, canonical
 from tests.support.gym_writer import GymWriter, Refused
 from tests.support.retention import LONG_AGO, OLD, TWO_WEEKS, Disk, contents, held, no_file_can_be_opened, past
@@ -32,7 +34,7 @@ def plan_of(disk: Disk) -> PlannedRollout:
 
 
 def carried(disk: Disk, planned: PlannedRollout, patience: float = 0.0) -> Carried:
-    executor = Executor(str(disk.capture), {}, patience=patience)
+    executor = Executor(str(disk.capture), patience=patience)
     return executor.carry_out(planned, disk.listing().get(planned.rollout_id))
 
 
@@ -180,7 +182,7 @@ def test_where_no_plan_can_be_made_nothing_moves_and_it_is_a_failure(disk: Disk)
 
 def test_a_process_without_descriptors_moves_nothing(disk: Disk) -> None:
     planned, before = plan_of(disk), contents(disk.capture)
-    executor = Executor(str(disk.capture), {}, patience=0.0)
+    executor = Executor(str(disk.capture), patience=0.0)
     files = disk.listing().get("r-1")
     with no_file_can_be_opened():
         done = executor.carry_out(planned, files)
@@ -296,15 +298,63 @@ def test_what_was_left_half_moved_goes_on_though_only_its_intents_are_left(disk:
     assert disk.names() == {LOCK, STATE}
 
 
-def test_what_was_left_half_moved_goes_into_a_new_plan_where_the_old_one_was_purged(tmp_path: Path) -> None:
+def test_a_new_file_beside_what_was_left_half_moved_stays(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     disk.add("r-1", raw=True)
-    write_retired(disk.capture, "r-1")
-    disk.grow_older(OLD)
+    disk.deliver()
+    half_moved(disk)
+    disk.path("r-1.tokens.incomplete").touch()
+    disk.cleaned(older_than=TWO_WEEKS)
+    assert disk.names() == {LOCK, STATE, "r-1.tokens.incomplete"}
+
+
+def test_raw_calls_that_came_beside_a_tombstone_stay(tmp_path: Path) -> None:
+    """Evaluation capture asks neither state nor lock."""
+    disk = Disk(tmp_path)
+    disk.add("r-1")
+    disk.deliver()
     assert disk.cleaned(older_than=TWO_WEEKS)["r-1"].done == "trashed"
-    (rollout,) = disk.plans[0].rollouts()
-    assert rollout.state is None and rollout.tombstone
-    assert disk.names() == {LOCK, STATE}
+    disk.path("r-1.capture.jsonl").write_bytes(b"{}\n")
+    disk.grow_older(OLD)
+    assert disk.cleaned(older_than=TWO_WEEKS)["r-1"].reason == "changed_since_receipt"
+    assert disk.path("r-1.capture.jsonl").read_bytes() == b"{}\n"
+
+
+def test_the_tombstone_of_another_comes_back_with_what_lay_beside_it(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    write_retired(disk.capture, "r-1")
+    disk.path("r-1.capture.jsonl").write_bytes(b"{}\n")
+    disk.grow_older(OLD)
+    before = contents(disk.capture)
+    assert disk.cleaned(older_than=TWO_WEEKS, include_masked=True, masked_older_than=0.0)["r-1"].done == "trashed"
+    (plan,) = disk.plans
+    (entry,) = plan.rollouts()
+    assert restore(plan, entry, patience=0.0).problem is None
+    assert {name: told for name, told in contents(disk.capture).items() if not name.startswith(".")} == before
+
+
+class PlanWatchedByAWriter(TrashPlan):
+    """A writer comes as soon as a rollout is announced: it makes the lock file, and appends."""
+
+    def announce(self, rollout: TrashedRollout) -> None:
+        super().announce(rollout)
+        if not rollout.restored:
+            (self.directory / LOCK).touch()
+            with (self.directory / "r-1.tokens.jsonl").open("ab") as file:
+                file.write(b"{}\n")
+
+
+def test_a_writer_that_comes_before_the_fence_where_no_lock_file_was_keeps_its_rollout(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    disk.add("r-1", lock=False)
+    disk.deliver()
+    planned, before = plan_of(disk), disk.path(STATE).read_bytes()
+    executor = Executor(str(disk.capture), patience=0.0)
+    executor.plan = PlanWatchedByAWriter(str(disk.capture), executor.plan.name)
+    done = executor.carry_out(planned, disk.listing().get("r-1"))
+    assert (done.done, done.reason) == ("kept", "changed_since_receipt")
+    assert disk.path(STATE).read_bytes() == before and not any(plan.rollouts() for plan in disk.plans)
+    assert disk.path("r-1.tokens.jsonl").read_bytes().endswith(b"{}\n")
 
 
 def test_an_older_attempt_in_the_trash_is_never_overwritten(disk: Disk) -> None:
@@ -330,3 +380,33 @@ def test_a_record_made_after_the_planning_is_never_moved(disk: Disk) -> None:
     GymWriter(disk.capture, "r-1").append(late.id, late.line())
     (done,) = cleaning.carry_out(planned)
     assert done.done == "kept" and late.line() in disk.path("r-1.tokens.jsonl").read_bytes()
+
+
+def test_a_compressed_rollout_killed_between_two_renames_is_finished(tmp_path: Path) -> None:
+    """No tombstone tells of it: nobody writes there, so no fence was put up."""
+    disk = Disk(tmp_path)
+    disk.add("r-1", state=False, intents=False, raw=True, compression=".gz", lock=False)
+    disk.deliver()
+    disk.cleaned(older_than=TWO_WEEKS)
+    (plan,) = disk.plans
+    (plan.path / "r-1.tokens.jsonl.gz").rename(disk.path("r-1.tokens.jsonl.gz"))
+    disk.receipts.clear()
+    assert disk.cleaned(older_than=TWO_WEEKS)["r-1"].done == "trashed"
+    assert disk.names() == set() and disk.trashed() == {"r-1.tokens.jsonl.gz", "r-1.capture.jsonl.gz"}
+
+
+def test_what_was_announced_by_a_run_that_was_killed_before_the_first_rename_is_planned_anew(disk: Disk) -> None:
+    plan = TrashPlan.new(str(disk.capture))
+    plan.path.mkdir(parents=True)
+    files = tuple(TrashedFile(name, len(data), time) for name, (data, time, _) in contents(disk.capture).items())
+    plan.announce(TrashedRollout(rollout_id="r-1", why="covered", files=files, state=None, tombstone=True))
+    disk.receipts.clear()
+    assert plan_of(disk).reason == "no_receipt"
+
+
+def test_a_plan_whose_manifest_cannot_be_read_says_nothing_of_what_is_half_moved(disk: Disk) -> None:
+    half_moved(disk)
+    (plan,) = disk.plans
+    assert [each.rollout.rollout_id for each in half_moved_of(plan)] == ["r-1"]
+    with no_file_can_be_opened():
+        assert list(half_moved_of(plan)) == []

@@ -207,7 +207,7 @@ def test_masked_rollouts_stay_unless_they_are_asked_for(disk: Disk) -> None:
     assert kept(disk, older_than=TWO_WEEKS) == "masked"
     assert kept(disk, older_than=TWO_WEEKS, without_receipt=True) == "masked"
     planned = only(disk, older_than=TWO_WEEKS, include_masked=True, masked_older_than=TWO_WEEKS)
-    assert planned.action == "trash" and planned.why.startswith("masked: prefix_mismatch")
+    assert planned.action == "trash" and planned.why == "masked, as its receipt says"
 
 
 def test_a_masked_rollout_without_a_receipt_is_judged_before_it_goes(disk: Disk) -> None:
@@ -237,12 +237,25 @@ def test_a_retired_tombstone_stays_until_its_own_age(disk: Disk) -> None:
     assert (planned.action, planned.why) == ("purge", "a tombstone past its age")
 
 
-def test_a_rollout_that_was_retired_while_its_payload_stayed_is_finished(disk: Disk) -> None:
+def test_what_another_retired_with_its_payload_here_goes_by_a_receipt_alone(disk: Disk) -> None:
     disk.add("r-1")
+    disk.deliver()
     write_retired(disk.capture, "r-1")
     disk.grow_older(OLD)
-    planned = only(disk, older_than=TWO_WEEKS)
-    assert planned.action == "trash" and planned.half_moved
+    assert only(disk, older_than=TWO_WEEKS).action == "trash"
+    disk.receipts.clear()
+    assert kept(disk, older_than=TWO_WEEKS) == "no_receipt"
+    assert kept(disk, older_than=TWO_WEEKS, without_receipt=True) == "masked"
+
+
+def test_intents_beside_a_tombstone_go_with_it_and_not_before(disk: Disk) -> None:
+    """No call lies in them, and of a retired rollout none is waited for."""
+    write_retired(disk.capture, "r-1")
+    disk.path("r-1.tokens.intents").write_bytes(b"a\n")
+    disk.grow_older(OLD)
+    assert kept(disk, older_than=TWO_WEEKS, without_receipt=True) == "retired"
+    planned = only(disk, tombstone_age=TWO_WEEKS)
+    assert planned.action == "purge" and len(planned.files) == 2
 
 
 def test_a_state_that_cannot_be_read_keeps_its_rollout(disk: Disk) -> None:

@@ -1,6 +1,7 @@
 """Which rollouts receipts cover."""
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ def disk(tmp_path: Path) -> Disk:
 
 def test_a_receipt_covers_what_was_delivered_and_knows_what_was_masked(disk: Disk) -> None:
     coverage = read_coverage([disk.deliver()])
-    assert (set(coverage.rollouts), coverage.masked, coverage.notes) == ({"r-1"}, {"r-2"}, ())
+    assert (set(coverage.rollouts), set(coverage.masked), coverage.notes) == ({"r-1"}, {"r-2"}, ())
     (covered,) = coverage.rollouts["r-1"]
     lying = [
         _File(name, path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
@@ -56,7 +57,7 @@ def test_a_receipt_whose_output_is_gone_covers_nothing_and_says_so(disk: Disk) -
     receipt = disk.deliver()
     (disk.root / "out.jsonl").unlink()
     coverage = read_coverage([receipt])
-    assert (coverage.rollouts, coverage.masked) == ({}, frozenset())
+    assert (coverage.rollouts, coverage.masked) == ({}, {})
     assert coverage.notes == (f"{receipt}: covers nothing: {disk.root / 'out.jsonl'} is gone or changed",)
 
 
@@ -108,3 +109,14 @@ def test_a_receipt_that_was_cut_is_wrong_use(disk: Disk) -> None:
     receipt.write_bytes(receipt.read_bytes()[:-40])
     with pytest.raises(UsageError, match="cut"):
         read_coverage([str(receipt)])
+
+
+def test_a_rollout_one_of_whose_files_has_no_digest_is_not_covered(disk: Disk) -> None:
+    receipt = Path(disk.deliver())
+    whole = receipt.read_bytes()
+    begin, end = whole.index(b'"rollouts"'), whole.rindex(b'"output"')
+    receipt.write_bytes(
+        whole[:begin] + re.sub(rb'"sha256":"[0-9a-f]{64}"', b'"sha256":null', whole[begin:end]) + whole[end:]
+    )
+    coverage = read_coverage([str(receipt)])
+    assert not coverage.rollouts and not coverage.masked

@@ -232,17 +232,22 @@ def test_a_plan_that_cannot_be_emptied_keeps_its_manifest(disk: Disk) -> None:
 def test_purging_goes_on_where_a_kill_left_it(disk: Disk) -> None:
     trashed(disk)
     (plan,) = disk.plans
-    plan.manifest.unlink()
+    (plan.path / "r-1.tokens.jsonl").unlink()
     purge(plan)
     assert disk.plans == []
+    plan.path.mkdir()
+    purge(plan)
+    assert disk.plans == [] and not plan.path.exists()
 
 
-def test_a_purged_plan_takes_no_linked_file_with_it(disk: Disk) -> None:
+def test_what_no_manifest_names_stays_in_a_purged_plan(disk: Disk) -> None:
     trashed(disk)
     (disk.root / "mine").write_bytes(b"mine")
-    (disk.plans[0].path / "link").symlink_to(disk.root / "mine")
-    purge(disk.plans[0])
-    assert (disk.root / "mine").read_bytes() == b"mine"
+    link = disk.plans[0].path / "link"
+    link.symlink_to(disk.root / "mine")
+    with pytest.raises(SurroundingsError, match="holds link, which its manifest does not name"):
+        purge(disk.plans[0])
+    assert link.is_symlink() and (disk.root / "mine").read_bytes() == b"mine"
 
 
 def test_a_tombstone_with_marks_gives_way_to_the_original(disk: Disk) -> None:
@@ -251,3 +256,12 @@ def test_a_tombstone_with_marks_gives_way_to_the_original(disk: Disk) -> None:
     disk.path(STATE).write_bytes(canonical({**tombstone, "incomplete": True}))
     assert back(disk).problem is None
     assert contents(disk.capture) == before
+
+
+def test_a_plan_that_waits_for_files_is_not_purged(disk: Disk) -> None:
+    trashed(disk)
+    (plan,) = disk.plans
+    (plan.path / "r-1.tokens.jsonl").rename(disk.path("r-1.tokens.jsonl"))
+    with pytest.raises(SurroundingsError, match="waits for files of"):
+        purge(plan)
+    assert plan.manifest.exists()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ng_capture.retention.trash import MANIFEST, TRASH, TrashedFile, TrashedRollout, TrashPlan, announced, plans_of
+from ng_capture.retention.trash import MANIFEST, TRASH, TrashedFile, TrashedRollout, TrashPlan, plans_of
 from tests.support.retention import TWO_WEEKS, Disk
 
 
@@ -17,7 +17,7 @@ def entry(rollout_id: str, *, restored: bool = False) -> TrashedRollout:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> TrashPlan:
-    made = TrashPlan(str(tmp_path), "20260101T000000Z-abcdef")
+    made = TrashPlan(str(tmp_path), "000001-20260101T000000Z")
     made.path.mkdir(parents=True)
     return made
 
@@ -74,10 +74,15 @@ def test_a_plan_is_as_old_as_its_last_announcement(plan: TrashPlan) -> None:
 
 def test_plans_come_the_oldest_first_and_what_is_no_plan_is_left_out(plan: TrashPlan, tmp_path: Path) -> None:
     trash = plan.path.parent
-    (trash / "20250101T000000Z-abcdef").mkdir()
+    plan.announce(entry("r-1"))
+    (trash / "000000-20260201T000000Z").mkdir()
     (trash / "gc.lock").touch()
-    (trash / "linked").symlink_to(plan.path)
-    assert [each.name for each in plans_of(str(tmp_path))] == ["20250101T000000Z-abcdef", plan.name]
+    (trash / "somebody's folder").mkdir()
+    (trash / "000002-20260101T000000Z").symlink_to(plan.path)
+    foreign = trash / "000003-20260101T000000Z"
+    foreign.mkdir()
+    (foreign / "without a manifest").touch()
+    assert [each.name for each in plans_of(str(tmp_path))] == ["000000-20260201T000000Z", plan.name]
 
 
 def test_without_a_trash_there_are_no_plans(tmp_path: Path) -> None:
@@ -89,14 +94,6 @@ def test_a_trash_that_is_a_link_is_not_followed(plan: TrashPlan, tmp_path: Path)
     elsewhere.mkdir()
     (elsewhere / TRASH).symlink_to(plan.path.parent)
     assert list(plans_of(str(elsewhere))) == []
-
-
-def test_the_last_plan_that_names_a_rollout_counts(tmp_path: Path) -> None:
-    for name in ("20260101T000000Z-bbbbbb", "20260101T000001Z-aaaaaa"):
-        made = TrashPlan(str(tmp_path), name)
-        made.path.mkdir(parents=True)
-        made.announce(entry("r-1"))
-    assert {name: plan.name for name, plan in announced(str(tmp_path)).items()} == {"r-1": "20260101T000001Z-aaaaaa"}
 
 
 def test_of_plans_made_in_one_second_the_later_one_counts(tmp_path: Path) -> None:

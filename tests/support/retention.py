@@ -33,7 +33,7 @@ from tests.support.forge import Forge
 LONG_AGO = 1_700_000_000.0
 OLD = 30 * DAY
 TWO_WEEKS = 14 * DAY
-NOTHING_COVERED = Coverage({}, frozenset(), ())
+NOTHING_COVERED = Coverage({}, {}, ())
 
 
 def in_the_past(forge: Forge) -> Forge:
