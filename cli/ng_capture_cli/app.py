@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ng_capture import __version__
-from ng_capture_cli import exits, explain, gc, health, reason, rebuild, schema, show, trash, verify
+from ng_capture_cli import exits, explain, gc, health, ingest, reason, rebuild, schema, show, trash, verify
 
 app = typer.Typer(
     name="ng-capture",
@@ -35,6 +35,7 @@ def main(
     """Turn capture files of LLM-agent rollouts into training data that can be trusted."""
 
 
+app.command("ingest")(exits.quietly(ingest.command))
 app.command("verify")(exits.quietly(verify.command))
 app.command("rebuild")(exits.quietly(rebuild.command))
 app.command("explain")(exits.quietly(explain.command))

@@ -24,6 +24,7 @@ IDS_IN_DOUBT = frozenset(
         "multiple_token_items",
         "parent_cycle",
         "rollout_id_mismatch",
+        "source_mismatch",
         "stream_truncated",
         "token_count_mismatch",
     }
@@ -41,6 +42,9 @@ LOGPROBS_UNUSABLE = frozenset(
     }
 )
 """Faults that leave a call as context: its ids are believed, its log probabilities are not."""
+
+NOT_SAMPLED = frozenset({"beam_search", "generation_aborted"})
+"""Faults that leave a call as context: its ids are believed, but are no whole answer that the policy sampled."""
 
 
 class Call(msgspec.Struct, frozen=True, eq=False):
@@ -95,7 +99,7 @@ class Call(msgspec.Struct, frozen=True, eq=False):
     @property
     def trainable(self) -> bool:
         """True if the generated tokens may carry loss."""
-        return not self.in_doubt and not self.foreign and LOGPROBS_UNUSABLE.isdisjoint(self.reasons)
+        return not self.in_doubt and not self.foreign and (LOGPROBS_UNUSABLE | NOT_SAMPLED).isdisjoint(self.reasons)
 
     def with_fault(self, defect: Defect) -> "Call":
         """The call with one more fault, located."""
@@ -129,6 +133,8 @@ def distinct_calls(
         faults = [call.entry.locate(fault) for fault in call.entry.faults]
         faults += [call.entry.locate(fault) for fault in _own_faults(call, rollout_id)]
         faults += _raw_faults(call, raw.get(call_id, ()), capture_file)
+        noted = {fault.reason: fault for fault in call.entry.noted}
+        faults += [call.entry.locate(noted[reason]) for reason in noted.keys() - {fault.reason for fault in faults}]
         foreign = policy_model is not None and call.fields.model != policy_model
         calls[call_id] = msgspec.structs.replace(call, faults=tuple(faults), foreign=foreign)
     return calls

@@ -4,6 +4,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from ng_capture.errors import SurroundingsError
 
@@ -12,6 +13,23 @@ _PAUSE = 0.02
 
 class Busy(SurroundingsError):
     """Another process holds the lock."""
+
+
+def check_locks(directory: Path) -> None:
+    """Raises SurroundingsError where the file system of a directory knows no locks; leaves no trace.
+
+    One that is not there lies where the next one above it does.
+    """
+    there = next(parent for parent in (directory, *directory.absolute().parents) if parent.is_dir())
+    try:
+        descriptor = os.open(there, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except (OSError, AttributeError):
+        # no file without a name here: the first lock will tell
+        return
+    try:
+        _locked(descriptor, str(directory))
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

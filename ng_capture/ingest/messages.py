@@ -7,6 +7,7 @@ import msgspec
 from ng_capture.records.json_text import encode_json, object_in, objects_in, printable
 
 ASSISTANT = "assistant"
+SYSTEM = "system"
 _THINKING = ("thinking", "reasoning", "reasoning_text", "summary_text")
 
 
@@ -30,7 +31,7 @@ class Message(msgspec.Struct, frozen=True):
 
 def request_messages(request: Mapping[str, object]) -> tuple[Message, ...]:
     """The turns of a request, its instructions first."""
-    told = [Message("system", _text(request.get(key))) for key in ("system", "instructions") if request.get(key)]
+    told = [Message(SYSTEM, _text(request.get(key))) for key in ("system", "instructions") if request.get(key)]
     turns = request.get("messages", request.get("input"))
     if isinstance(turns, str):
         return (*told, Message("user", printable(turns)))
@@ -58,7 +59,7 @@ def _turn(turn: Mapping[str, object]) -> Iterator[Message]:
     elif kind == "function_call_output":
         yield Message("tool", _text(turn.get("output")), call_id=_word(turn.get("call_id")))
     elif role:
-        yield from _chat_turn(turn, "system" if role == "developer" else role)
+        yield from _chat_turn(turn, SYSTEM if role == "developer" else role)
 
 
 def _chat_turn(turn: Mapping[str, object], role: str) -> Iterator[Message]:

@@ -1,16 +1,30 @@
 """Which call a request continues, by the conversation that it sends again, where no link was recorded.
 
-Presumed, for the eye: a harness that edits, shortens or compacts history is still followed, so that its breaks can be
-explained. Nothing that is delivered rests on it.
+Presumed: a harness that edits, shortens or compacts history is still followed, so that its breaks can be explained.
+Nothing that is delivered rests on it: a link is held against the tokens wherever it is used.
 """
 
 import operator
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from ng_capture.ingest.exchange import Exchange
 from ng_capture.ingest.messages import ASSISTANT, Message
+
+
+class Turns(Protocol):
+    """A call by its turns; `started_at` in seconds, `line` for calls of one time."""
+
+    @property
+    def call_id(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def started_at(self) -> float: ...
+    @property
+    def asked(self) -> tuple[Message, ...]: ...
+    @property
+    def conversation(self) -> tuple[Message, ...]: ...
 
 
 class _Talk(NamedTuple):
@@ -27,33 +41,40 @@ class _Talk(NamedTuple):
     last_answer: int | None
 
     @property
+    def request(self) -> int:
+        """The beginning that is all that was asked."""
+        return self.begins[len(self.asked)]
+
+    @property
     def answered(self) -> int:
         """The beginning after which the answer stands; a call that went on with a cut answer asked that, too."""
         return self.begins[self.answer_place]
 
 
-def presumed_parents(exchanges: Sequence[Exchange]) -> dict[str, str | None]:
+def presumed_parents(exchanges: Sequence[Turns]) -> dict[str, str | None]:
     """The parent of every call, None for one that begins a conversation of its own.
 
-    The last answer in a request is that of its parent: the call that asked what stands before it. Where no call did,
-    history was edited or compacted: then the call with which it shares most turns, of equals the last, unless that
-    one's conversation went on as it stood.
+    The same request again has the parent that it had. The last answer in a request is that of its parent: the call
+    that asked what stands before it. Where no call did, history was edited or compacted: then the call with which it
+    shares most turns, of equals the last, unless that one's conversation went on as it stood.
     """
     made = sorted(exchanges, key=lambda exchange: (exchange.started_at, len(exchange.asked), exchange.line))
     talks = _numbered(made)
     last_with = {begin: index for index, talk in enumerate(talks) for begin in talk.begins[: len(talk.asked) + 1]}
     earlier: dict[int, list[int]] = defaultdict(list)
+    of_request: dict[int, int | None] = {}
     parents: dict[str, str | None] = {}
     for index, (exchange, talk) in enumerate(zip(made, talks, strict=True)):
-        parent = _answered(index, talks, earlier)
-        if parent is None:
-            parent = _edited(index, talks, last_with)
-        parents[exchange.call_id] = None if parent is None else made[parent].call_id
+        if talk.request not in of_request:
+            parent = _answered(index, talks, earlier)
+            of_request[talk.request] = _edited(index, talks, last_with) if parent is None else parent
+        found = of_request[talk.request]
+        parents[exchange.call_id] = None if found is None else made[found].call_id
         earlier[talk.answered].append(index)
     return parents
 
 
-def _numbered(made: Sequence[Exchange]) -> list[_Talk]:
+def _numbered(made: Sequence[Turns]) -> list[_Talk]:
     turns: dict[Message, int] = {}
     beginnings: dict[tuple[int, int], int] = {}
     talks = []
@@ -88,7 +109,7 @@ def _answered(index: int, talks: Sequence[_Talk], earlier: Mapping[int, Sequence
 def _edited(index: int, talks: Sequence[_Talk], last_with: Mapping[int, int]) -> int | None:
     """The call with which a request shares most turns, if nothing continues that as it stands."""
     mine = talks[index]
-    fit = [(_shared(talks[place], mine), place) for place in range(index) if talks[place].asked != mine.asked]
+    fit = [(_shared(talks[place], mine), place) for place in range(index)]
     turns, place = max(fit, default=(0, 0))
     went_on = last_with.get(talks[place].begins[-1], -1) > index
     return place if turns and not went_on else None

@@ -30,12 +30,19 @@ def assistant_fingerprint(items: Sequence[object]) -> str:
 
 def conversation_digest(items: Sequence[object]) -> str:
     """SHA-256 over all `items`, whoever wrote them; of no items too (capture-files.md 2.5)."""
+    *_, last = conversation_digests(items)
+    return last
+
+
+def conversation_digests(items: Sequence[object]) -> Iterator[str]:
+    """The digest of no item, of the first, of the first two, and so on."""
     sha256 = hashlib.sha256(b"nemo-gym-lineage-context")
+    yield sha256.hexdigest()
     for item in map(_object, items):
         sha256.update(_fields(0, _text(item.get("role") or item.get("type"))))
         for fields in chain(_parts(item, 1), _calls(item, 3), _results(item, 6)):
             sha256.update(fields)
-    return sha256.hexdigest()
+        yield sha256.hexdigest()
 
 
 def is_model_authored(item: object) -> bool:

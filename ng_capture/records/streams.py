@@ -9,7 +9,15 @@ from ng_capture.records.json_text import object_in
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
-DONE: Mapping[str, object] = {}
+
+class _Done(dict[str, object]):
+    """An empty event that stays itself wherever it is copied to."""
+
+    def __reduce__(self) -> str:
+        return "DONE"
+
+
+DONE: Mapping[str, object] = _Done()
 """The event that ends a chat stream; told apart by identity from one that is empty."""
 
 

@@ -15,10 +15,25 @@ import msgspec
 
 from ng_capture.records.defects import Defect
 from ng_capture.records.ids import NO_IDS, BadTokenId, IdSequence, IdText, id_list
-from ng_capture.records.json_text import decode_exact, decode_json, is_text, printable, told
+from ng_capture.records.json_text import decode_exact, decode_json, is_text, object_in, printable, told
 from ng_capture.records.log_probs import check_log_probs
 
 NEWEST_SCHEMA = 1
+NOTE = "ng_capture"
+"""The field of a record in which `ingest` keeps what NeMo Gym's records have no field for."""
+
+NOTED = frozenset(
+    {
+        "beam_search",
+        "duplicate_key",
+        "generation_aborted",
+        "multiple_token_items",
+        "source_mismatch",
+        "stream_truncated",
+        "token_count_mismatch",
+    }
+)
+"""Problems of a raw call that its record alone does not show."""
 
 _PROMPT_KEY = b'"prompt_token_ids":'
 _PROMPT_ARRAY = _PROMPT_KEY + b"["
@@ -103,6 +118,19 @@ class TokenEntry(msgspec.Struct, frozen=True, eq=False):
     @property
     def call_id(self) -> str:
         return self.fields.model_call_id
+
+    @property
+    def noted(self) -> tuple[Defect, ...]:
+        """What `ingest` found wrong with the raw call."""
+        problems = object_in(self.rest.get(NOTE)).get("problems")
+        told = problems if isinstance(problems, list) else []
+        return tuple(Defect(reason=name, detail="as its raw call was read") for name in told if name in NOTED)
+
+    @property
+    def choice_of(self) -> str | None:
+        """The raw call that had several answers, of which this is one; None for any other record."""
+        several = object_in(self.rest.get(NOTE)).get("choices")
+        return self.call_id.rpartition("#")[0] if type(several) is int else None
 
     def locate(self, defect: Defect) -> Defect:
         """The defect with the place and the call of this entry."""

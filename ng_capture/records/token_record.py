@@ -64,8 +64,7 @@ def stamped(record: TokenRecord, request_items: Sequence[object]) -> TokenRecord
     `request_items` are those of `fingerprint.request_items`; where they have no fingerprint, none is stamped, and no
     later call finds this one by its content. Raises InvalidRecord for ids that are none.
     """
-    full = _sequence([*record.prompt_token_ids, *record.generation_token_ids])
-    record = msgspec.structs.replace(record, cum_len=len(full), digest=full.digest())
+    record = measured(record)
     try:
         return msgspec.structs.replace(
             record,
@@ -76,6 +75,12 @@ def stamped(record: TokenRecord, request_items: Sequence[object]) -> TokenRecord
         )
     except Unfingerprintable:
         return record
+
+
+def measured(record: TokenRecord) -> TokenRecord:
+    """A full record with its length and its digest; raises InvalidRecord for ids that are none."""
+    full = _sequence([*record.prompt_token_ids, *record.generation_token_ids])
+    return msgspec.structs.replace(record, cum_len=len(full), digest=full.digest())
 
 
 def as_delta(record: TokenRecord, parent_ids: Sequence[int]) -> TokenRecord:
@@ -109,19 +114,41 @@ def encode_record(record: TokenRecord) -> bytes:
 
 def decode_record(line: bytes) -> TokenRecord:
     """The record of a line; raises Unreadable for one that is damaged or that Gym would not read back."""
-    readable_entry(line)
-    value = orjson.loads(line)
-    del value["schema_version"]
-    extras = {key: value.pop(key) for key in value.keys() - set(TokenRecord.__struct_fields__)}
+    return record_of(readable_entry(line))
+
+
+def record_of(entry: TokenEntry) -> TokenRecord:
+    """The record of an entry whose prompt has not been placed; raises Unreadable where it has no such values."""
+    fields = {key: value for key, value in entry.rest.items() if key in TokenRecord.__struct_fields__}
+    extras = {key: value for key, value in entry.rest.items() if key not in fields and key != "schema_version"}
+    arrays = {
+        "prompt_token_ids": _ids(entry.stored.text),
+        "generation_token_ids": _ids(entry.generation.text),
+        "generation_log_probs": None if entry.log_probs is None else entry.log_probs.tolist(),
+    }
     try:
-        return msgspec.convert({**value, "extras": extras}, TokenRecord)
+        return msgspec.convert({**fields, **arrays, "extras": extras}, TokenRecord)
     except msgspec.ValidationError as error:
         raise Unreadable(Defect(reason="invalid_record", detail=str(error))) from None
+
+
+def _ids(text: bytes) -> list[int]:
+    """The ids of a text like `12,7,`; raises Unreadable where it is none."""
+    try:
+        return orjson.loads(b"[%b]" % text.removesuffix(b","))  # type: ignore[no-any-return]
+    except orjson.JSONDecodeError:
+        raise Unreadable(Defect(reason="damaged_line")) from None
 
 
 def readable_entry(line: bytes) -> TokenEntry:
     """The entry of a line that Gym's reader takes, ids of the prompt included; raises Unreadable."""
     entry = decode_entry(line)
+    check_readable(entry)
+    return entry
+
+
+def check_readable(entry: TokenEntry) -> None:
+    """Raises Unreadable for an entry, not yet placed, that Gym's reader refuses."""
     for fault in entry.faults:
         _refuse(fault)
     try:
@@ -130,7 +157,6 @@ def readable_entry(line: bytes) -> TokenEntry:
         raise Unreadable(bad_prompt_id(error.position, error.found)) from None
     except ValueError:
         raise Unreadable(Defect(reason="damaged_line")) from None
-    return entry
 
 
 def _refuse(fault: Defect | None) -> None:

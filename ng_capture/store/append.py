@@ -20,7 +20,7 @@ from ng_capture.records.token_record import TokenRecord, encode_record
 from ng_capture.store.index import Index, current_index, line_digest
 from ng_capture.store.state_file import StateFile, read_bytes
 
-PATIENCE = 60.0
+PATIENCE = 30.0
 
 
 class RolloutWriter:
@@ -139,14 +139,14 @@ class _Line(msgspec.Struct, frozen=True):
     data: bytes
 
 
-def append_raw_line(path: Path, line: bytes) -> None:
-    """Durably add one exchange to a `.capture.jsonl`, under an exclusive lock on that file (capture-files.md 7.1).
+def append_raw_line(path: Path, *lines: bytes) -> None:
+    """Durably add exchanges to a `.capture.jsonl`, under an exclusive lock on that file (capture-files.md 7.1).
 
     A last line that a killed writer left open is ended first, so that it takes no other with it. Raises Busy and
     SurroundingsError.
     """
     with exclusive(str(path), PATIENCE):
-        append_line(path, line)
+        append_line(path, b"\n".join(lines))
         # taking the lock made the file where there was none
         sync_directory(path.parent)
 

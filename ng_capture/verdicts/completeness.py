@@ -72,10 +72,11 @@ class _RawDefects(msgspec.Struct, frozen=True):
 
 def _raw_defects(snapshot: Snapshot, calls: Calls, policy_model: str | None) -> _RawDefects:
     """Raw calls that were answered and have no tokens, and those that were not answered."""
+    told = {*calls, *(call.entry.choice_of for call in calls.values())}
     answered: dict[str, Defect] = {}
     failed: dict[str, Defect] = {}
     for raw in snapshot.raw_calls or ():
-        if raw.call_id in calls:
+        if raw.call_id in told:
             continue
         place = Defect(reason="http_error", file=snapshot.capture_file, line=raw.line, byte=raw.byte, call=raw.call_id)
         if not raw.answered and not raw.lost:

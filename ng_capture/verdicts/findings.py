@@ -61,6 +61,10 @@ def _special(defect: Defect) -> str | None:
     if defect.reason == "terminal_not_captured":
         note = f" ({defect.detail})" if defect.detail else ""
         return f"the scored call {call} has no usable record{note}" if call else f"the scored call: {defect.detail}"
+    if defect.reason == "bad_rollout_id" and isinstance(defect.found, str):
+        # look-alike letters are told apart by their numbers alone
+        shown = defect.found.encode("ascii", "backslashreplace").decode()
+        return f"{shown} must not become a file name" + (f" ({defect.detail})" if defect.detail else "")
     if defect.reason == "digest_mismatch" and defect.detail == "length":
         return f"call {call}: the record says {defect.expected} ids, its own are {defect.found}"
     if defect.reason == "parent_missing":
@@ -83,6 +87,8 @@ _TEMPLATES = {
     "damaged_line": "not exactly one JSON object{note}",
     "nul_bytes": "{count} zero bytes where a record was expected",
     "schema_too_new": "record version {found}, the newest one understood is {expected}",
+    "case_collision": "{found} differs from {expected} in nothing but upper and lower case",
+    "rollout_frozen": "{detail}",
     "invalid_record": "no valid record: {detail}",
     "digest_mismatch": "call {call}: the record's digest {expected:.12} is not that of its ids",
     "conflicting_records": "call {call} has {count} copies that differ in their {detail}",
@@ -108,6 +114,7 @@ _TEMPLATES = {
     "multiple_roots": "{several} first calls and nothing that names the right chain: {detail}",
     "multiple_ends": "{several} last calls and nothing that names the right one: {detail}",
     "ambiguous_retry": "calls {calls} answer one prompt and nothing extends or names one of them",
+    "ambiguous_choices": "call {call} has {count} choices and nothing extends or names one of them",
     "terminal_ambiguous": "the scored response may be that of {calls}",
     "witness_disagreement": "the scored call is named differently: {detail}",
     "terminal_chain_broken": "the chain of the scored call {call} holds a fault",

@@ -67,7 +67,7 @@ def _strict(analysis: Analysis) -> Outcome:
     faults = [fault for call in forest.order for fault in errors(_all_faults(analysis, call))]
     aside = [call.id for call in analysis.calls.values() if not call.foreign and call.id not in forest.parents]
     faults += [fault for call in aside for fault in errors(analysis.errors_of(call))]
-    faults += [_between(analysis, "ambiguous_retry", group) for group in retries.unsettled]
+    faults += [_unsettled(analysis, group) for group in retries.unsettled]
     roots = [call for call in forest.roots if analysis.links[call].fault is None and call not in retries.quarantined]
     paths = leaf_paths(forest, retries.quarantined)
     if len(roots) > 1:
@@ -120,7 +120,7 @@ def _all(analysis: Analysis, evidence: list[Defect]) -> Outcome:
         return Outcome(outcome.rows, notes=tuple(notes))
     faults = [fault for call in analysis.calls for fault in errors(analysis.errors_of(call))]
     faults += [fault for call in forest.order for fault in errors(_link_faults(analysis, call))]
-    faults += [_between(analysis, "ambiguous_retry", group) for group in analysis.kept_beside.unsettled]
+    faults += [_unsettled(analysis, group) for group in analysis.kept_beside.unsettled]
     return Outcome((), tuple(dict.fromkeys(faults)) or outcome.faults)
 
 
@@ -187,6 +187,16 @@ def descendants(analysis: Analysis, ancestors: set[str]) -> frozenset[str]:
         found.update(new)
         todo += new
     return frozenset(found - ancestors)
+
+
+def _unsettled(analysis: Analysis, group: Iterable[str]) -> Defect:
+    """The fault of answers to one prompt: those of one call are its choices (ingest.md 4, N63)."""
+    calls = tuple(group)
+    of_calls = {analysis.calls[call].entry.choice_of for call in calls}
+    found = _between(analysis, "ambiguous_retry", calls)
+    if len(of_calls) > 1 or None in of_calls:
+        return found
+    return found.at(reason="ambiguous_choices", call=of_calls.pop(), count=len(calls))
 
 
 def _between(analysis: Analysis, reason: str, calls: Iterable[str]) -> Defect:

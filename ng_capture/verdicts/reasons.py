@@ -35,6 +35,7 @@ duplicate_key | error | a token field stands twice in one object, and parsers di
 bom | info | a byte order mark at the very start of a file, skipped | nothing
 lone_surrogate | warning | a text holds an escaped half of a surrogate pair | nothing for the tokens; the text is written escaped or replaced
 bad_rollout_id | error | an id that must not become a file name | give the rollout an id of [A-Za-z0-9][A-Za-z0-9._-]*
+rollout_frozen | error | the rollout is sealed and takes no further calls | give the calls a rollout of their own, or ingest before it is sealed
 case_collision | error | two ids that differ only in upper and lower case | rename one
 # Records
 schema_too_new | error | the record's version is above the newest one understood | update ng-capture

@@ -102,6 +102,10 @@ def _health(args: dict[str, Any]) -> list[str]:
     return _all_read(args, line)
 
 
+def _ingest(args: dict[str, Any]) -> list[str]:
+    return _all_read(args, [*args.pop("in"), "--to", args.pop("store")])
+
+
 def _gc(args: dict[str, Any]) -> list[str]:
     line = [str(args.pop("store"))]
     for name, option in (("older_than_days", "--older-than"), ("tombstone_age_days", "--tombstone-age")):
@@ -129,4 +133,5 @@ _COMMANDS: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "rebuild": _rebuild,
     "health": _health,
     "gc": _gc,
+    "ingest": _ingest,
 }

@@ -264,6 +264,28 @@ def _kept(observed: Observed, expected: Mapping[str, str]) -> Problems:
             yield f"{rollout_id} is not kept for {reason}: {observed.ran.text[-2000:]}"
 
 
+def _refused(observed: Observed, expected: list[Mapping[str, Any]]) -> Problems:
+    """Each is a line of the report, with its place where it has one."""
+    lines = observed.ran.stdout.decode().splitlines()
+    for wanted in expected:
+        place = f"{wanted['file']}:{wanted['line']}: " if "file" in wanted else ""
+        found = [line for line in lines if line.startswith(place) and f"{wanted['reason']}: " in line]
+        found = [line for line in found if wanted.get("rollout", "") in line]
+        if len(found) != wanted.get("times", len(found) or 1):
+            yield f"refused {wanted}: {found or lines}"
+
+
+def _stored_record_has(observed: Observed, expected: list[Mapping[str, Any]]) -> Problems:
+    store = observed.workplace.root / observed.invocation.args["store"]
+    lines = [json.loads(line) for path in store.glob("*.tokens.jsonl") for line in path.read_bytes().splitlines()]
+    records = {record["model_call_id"]: record for record in lines}
+    for wanted in expected:
+        record = records.get(wanted["call"], {})
+        for field, value in wanted["fields"].items():
+            if record.get(field, "absent") != value:
+                yield f"{wanted['call']}: {field} {record.get(field)!r}, expected {value!r}"
+
+
 def _removed_temporary(observed: Observed, expected: list[str]) -> Problems:
     gone = {name.rpartition("/")[2] for name in observed.change.before.keys() - observed.change.after.keys()}
     if not set(expected) <= gone:
@@ -288,4 +310,6 @@ _CHECKS: dict[str, Callable[[Observed, Any], Problems]] = {
     "would_remove": _would_remove,
     "kept": _kept,
     "removed_temporary": _removed_temporary,
+    "refused": _refused,
+    "stored_record_has": _stored_record_has,
 }

@@ -44,7 +44,7 @@ def resolve_rollout(claims: Iterable[RolloutClaim]) -> str | Defect:
         first = chosen[0]
     if not is_rollout_id(first.rollout_id):
         return Defect(
-            reason="bad_rollout_id", found=first.rollout_id, detail=f"{first.rollout_id} from the {_spoken(first)}"
+            reason="bad_rollout_id", found=first.rollout_id, detail=f"from the {_spoken(first)}"
         )
     return first.rollout_id
 

@@ -1,0 +1,198 @@
+"""Raw calls of any log into a capture directory: sources -> rollouts -> records, one rollout in memory at a time."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ng_capture.files.listing import Listing, list_rollouts
+from ng_capture.files.locking import check_locks
+from ng_capture.files.names import FileKind, is_rollout_id
+from ng_capture.files.writing import make_directory
+from ng_capture.ingest.held import read_held
+from ng_capture.ingest.normalised import LogProbsKind
+from ng_capture.ingest.raw import RawExchange, RolloutClaim
+from ng_capture.ingest.rollout import Preparing, RolloutCall, faults_of, prepare
+from ng_capture.ingest.sources.interface import Reading, TokenLine
+from ng_capture.ingest.sources.recognise import Recognition
+from ng_capture.ingest.sources.rollouts import file_name_claims, resolve_rollout
+from ng_capture.ingest.spool import Spool
+from ng_capture.ingest.store import Action, OnConflict, store_rollout
+from ng_capture.records.defects import Defect
+from ng_capture.records.token_entry import NOTE
+
+_HARMLESS = frozenset({"bom"})
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asks for: `rollout_id` is that of every call, where it is given."""
+
+    rollout_id: str | None = None
+    on_conflict: OnConflict = OnConflict.FAIL
+    delta: bool = False
+    log_probs_kind: LogProbsKind | None = None
+
+
+class IngestedCall(msgspec.Struct, frozen=True):
+    """A call and what became of it; `how` its parent was found, lengths in tokens, None where they are not known."""
+
+    call_id: str
+    file: str
+    line: int
+    action: Action
+    trainable: bool
+    parent_call_id: str | None
+    parent_resolution: str
+    parent_resolution_reason: str
+    how: str | None
+    prompt_tokens: int | None
+    generated_tokens: int | None
+    origin: str | None
+    log_probs_kind: str | None
+    problems: tuple[str, ...]
+    missing: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+class IngestedRollout(msgspec.Struct, frozen=True):
+    """A rollout and what became of its calls. `defects` tell of faults of calls, and of what the store refused."""
+
+    rollout_id: str
+    calls: tuple[IngestedCall, ...]
+    defects: tuple[Defect, ...]
+
+
+class Ingestion:
+    """One run. Everything is read before anything is written; `defects` then tell what was wrong with the sources.
+
+    Raises SurroundingsError for what cannot be read or written.
+    """
+
+    def __init__(self, recognition: Recognition, directory: Path, wanted: Wanted) -> None:
+        self._directory = directory
+        self._wanted = wanted
+        self._spool = Spool()
+        self._files_of: dict[str, set[str]] = {}
+        self._nameless: dict[str, set[str]] = {}
+        self._faults: dict[str, list[Defect]] = {}
+        self._listing = list_rollouts([str(directory)]) if directory.is_dir() else Listing()
+        self.defects: list[Defect] = list(recognition.refused)
+        for log in recognition.logs:
+            for reading in log.read():
+                self._take(reading)
+        self._refuse_ids_of_other_case()
+
+    @property
+    def rollout_ids(self) -> list[str]:
+        return sorted(self._files_of)
+
+    def write(self) -> Iterator[IngestedRollout]:
+        """Bring every rollout into the directory, which is made where it is not there."""
+        if not self._files_of:
+            return
+        check_locks(self._directory)
+        make_directory(self._directory)
+        for rollout_id in self.rollout_ids:
+            yield self._write(rollout_id)
+
+    def _take(self, reading: Reading) -> None:
+        if isinstance(reading, Defect):
+            self.defects.append(reading)
+            if reading.reason not in _HARMLESS and reading.file is not None:
+                self._faults.setdefault(reading.file, []).append(reading)
+                self._note_named_rollout(reading.file)
+            return
+        place = _place(reading)
+        chosen = self._wanted.rollout_id
+        claims = [*reading.claims, *([RolloutClaim("option", chosen)] if chosen is not None else [])]
+        rollout_id = resolve_rollout(claims)
+        if isinstance(rollout_id, Defect):
+            self.defects.append(rollout_id.at(file=place.file, line=place.line, byte=place.byte, call=place.call))
+            return
+        file = place.file or ""
+        self._files_of.setdefault(rollout_id, set()).add(file)
+        if isinstance(reading, RawExchange) and reading.call_id is None:
+            self._nameless.setdefault(rollout_id, set()).add(file)
+        try:
+            self._spool.add(rollout_id, reading)
+        except RecursionError:
+            fault = place.at(reason="invalid_record", detail="nested too deeply")
+            self.defects.append(fault)
+            self._faults.setdefault(file, []).append(fault)
+
+    def _note_named_rollout(self, file: str) -> None:
+        """A damaged file that is named after a rollout is of that rollout, though no call of it may be readable."""
+        for claim in file_name_claims(Path(file).name):
+            rollout_id = self._wanted.rollout_id or claim.rollout_id
+            if is_rollout_id(rollout_id):
+                self._files_of.setdefault(rollout_id, set()).add(file)
+
+    def _refuse_ids_of_other_case(self) -> None:
+        """Two names that differ in nothing but case are one file on some disks (case 50 of the corpus of bugs)."""
+        known = {rollout_id.lower(): rollout_id for rollout_id in self._listing.ids}
+        for rollout_id in self.rollout_ids:
+            first = known.setdefault(rollout_id.lower(), rollout_id)
+            if first != rollout_id:
+                del self._files_of[rollout_id]
+                self.defects.append(Defect(reason="case_collision", expected=first, found=rollout_id))
+
+    def _write(self, rollout_id: str) -> IngestedRollout:
+        files = self._listing.get(rollout_id) if rollout_id in self._listing else None
+        held = read_held(files)
+        raw_file = self._directory / f"{rollout_id}.{FileKind.CAPTURE}"
+        how = Preparing(
+            self._wanted.log_probs_kind,
+            self._wanted.delta,
+            frozenset(file for file in self._files_of[rollout_id] if _is_same_file(file, raw_file)),
+            frozenset(self._nameless.get(rollout_id, ())),
+        )
+        prepared = prepare(rollout_id, self._spool.of(rollout_id), held, how)
+        faults = [fault for file in sorted(self._files_of[rollout_id]) for fault in self._faults.get(file, ())]
+        lost = [fault.call for fault in faults if fault.call is not None]
+        marked = any(fault.call is None for fault in faults)
+        stored = store_rollout(self._directory, prepared, held, lost, marked, self._wanted.on_conflict)
+        calls = tuple(_told(call, action) for call, action in stored.calls)
+        of_calls = dict.fromkeys(fault for call, _ in stored.calls for fault in faults_of(call))
+        return IngestedRollout(rollout_id, calls, (*of_calls, *stored.faults))
+
+
+def _place(reading: RawExchange | TokenLine) -> Defect:
+    if isinstance(reading, RawExchange):
+        return Defect(reason="", file=reading.file, line=reading.line, byte=reading.byte, call=reading.call_id)
+    return reading.entry.locate(Defect(reason=""))
+
+
+def _is_same_file(file: str, other: Path) -> bool:
+    try:
+        return other.samefile(file)
+    except OSError:
+        return False
+
+
+def _told(call: RolloutCall, action: Action) -> IngestedCall:
+    candidate, record = call.candidate, call.record
+    note = _note(record.extras) if record is not None else {}
+    return IngestedCall(
+        call_id=candidate.call_id,
+        file=candidate.file,
+        line=candidate.line,
+        action=action,
+        trainable=record is not None and not candidate.problems,
+        parent_call_id=call.parent.parent_call_id,
+        parent_resolution=call.parent.resolution,
+        parent_resolution_reason=call.parent.reason,
+        how=call.how,
+        prompt_tokens=None if record is None or record.prompt_is_delta else len(record.prompt_token_ids),
+        generated_tokens=None if record is None else len(record.generation_token_ids),
+        origin=note.get("origin"),
+        log_probs_kind=note.get("log_probs_kind"),
+        problems=candidate.problems,
+        missing=candidate.missing,
+        warnings=candidate.warnings,
+    )
+
+
+def _note(extras: Mapping[str, object]) -> Mapping[str, str | None]:
+    note = extras.get(NOTE)
+    told = note if isinstance(note, dict) else {}
+    return {key: value for key in ("origin", "log_probs_kind") if isinstance(value := told.get(key), str)}

@@ -1,0 +1,139 @@
+"""The readings of one rollout -> its calls with their records and links, ready to be written."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ng_capture.ingest.candidate import Candidate, as_lists, candidate_of_call, candidate_of_line
+from ng_capture.ingest.capture_line import capture_line
+from ng_capture.ingest.held import Held, evidence_of_record
+from ng_capture.ingest.links import How, Link, find_links
+from ng_capture.ingest.normalise import normalise
+from ng_capture.ingest.normalised import LogProbsKind
+from ng_capture.ingest.raw import RawExchange
+from ng_capture.ingest.sources.interface import Reading, TokenLine
+from ng_capture.records.defects import Defect
+from ng_capture.records.lineage import Parent
+from ng_capture.records.token_record import TokenRecord, as_delta
+
+
+class RolloutCall(msgspec.Struct, frozen=True, eq=False):
+    """One call: what was read of it, its linked record where it gets one, and how its parent was found."""
+
+    candidate: Candidate
+    record: TokenRecord | None
+    parent: Parent
+    how: How | None
+
+
+class PreparedRollout(msgspec.Struct, frozen=True, eq=False):
+    """All of one rollout. `raw_lines` are those of `.capture.jsonl`."""
+
+    rollout_id: str
+    calls: Sequence[RolloutCall]
+    raw_lines: Sequence[bytes]
+
+
+class Preparing(msgspec.Struct, frozen=True):
+    """How records are made: what is known of the log probabilities, and whether prompts are stored as deltas.
+
+    `raw_files` are sources that are the `.capture.jsonl` of the rollout in the store: what is read there lies there.
+    `nameless_files` are those whose calls have no ids.
+    """
+
+    log_probs_kind: LogProbsKind | None
+    delta: bool
+    raw_files: frozenset[str]
+    nameless_files: frozenset[str]
+
+    def name_of(self, call: RawExchange) -> str:
+        """The id of a call; one that has none is called by its line, and by its file where there are several (N94)."""
+        if call.call_id is not None:
+            return call.call_id
+        return f"{Path(call.file).name + ':' if len(self.nameless_files) > 1 else ''}line:{call.line}"
+
+
+def prepare(rollout_id: str, readings: Iterable[Reading], held: Held, how: Preparing) -> PreparedRollout:
+    """Records and links of a rollout, beside what the store holds of it."""
+    candidates: list[Candidate] = []
+    raw_lines: dict[bytes, None] = {}
+    for reading in readings:
+        if isinstance(reading, TokenLine):
+            candidates.append(candidate_of_line(rollout_id, reading))
+        elif isinstance(reading, RawExchange):
+            named = msgspec.structs.replace(reading, call_id=how.name_of(reading))
+            calls = normalise(named, log_probs_kind=how.log_probs_kind)
+            candidates += [candidate_of_call(rollout_id, call, len(calls)) for call in calls]
+            if reading.file not in how.raw_files:
+                raw_lines[capture_line(named)] = None
+    merged = list(_merged(candidates))
+    links = find_links(merged, held.calls)
+    linked = [_linked(candidate, links[candidate.call_id]) for candidate in merged]
+    if how.delta:
+        linked = _as_deltas(linked, held)
+    return PreparedRollout(rollout_id, linked, list(raw_lines))
+
+
+def _merged(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+    """One candidate a call: copies are counted once, what contradicts itself gets no record (N92, N93)."""
+    copies: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        copies.setdefault(candidate.call_id, []).append(candidate)
+    for group in copies.values():
+        told = [each for each in group if each.record is not None]
+        evidence = [evidence_of_record(each.record) for each in told if each.record is not None]
+        if not all(each.agrees(evidence[0]) for each in evidence):
+            yield from (
+                msgspec.structs.replace(each, record=None, problems=(*each.problems, "conflicting_records"))
+                for each in group
+            )
+            continue
+        best = min(told or group, key=lambda each: (not each.recorded, len(each.problems), each.file, each.line))
+        # a record and a raw call tell one call in two ways; only two of a kind are copies
+        again = sum(each.from_record == best.from_record for each in group) > 1
+        yield msgspec.structs.replace(best, warnings=(*best.warnings, "duplicate_record")) if again else best
+
+
+def _linked(candidate: Candidate, link: Link) -> RolloutCall:
+    record = candidate.record
+    if record is not None and not candidate.recorded:
+        record = msgspec.structs.replace(
+            record,
+            parent_resolution=link.parent.resolution,
+            parent_call_id=link.parent.parent_call_id,
+            parent_resolution_reason=link.parent.reason,
+        )
+    return RolloutCall(candidate, record, link.parent, link.how)
+
+
+def _as_deltas(calls: Sequence[RolloutCall], held: Held) -> list[RolloutCall]:
+    """Prompts without what the parent's record holds already, where it does (capture-files.md 2.4)."""
+    whole = {
+        call.record.model_call_id: [*call.record.prompt_token_ids, *call.record.generation_token_ids]
+        for call in calls
+        if call.record is not None and not call.record.prompt_is_delta
+    }
+    whole |= {name: list(call.full) for name, call in held.calls.items() if call.full is not None}
+    return [_as_delta(call, whole) for call in calls]
+
+
+def _as_delta(call: RolloutCall, whole: Mapping[str, list[int]]) -> RolloutCall:
+    record = call.record
+    parent = None if record is None else whole.get(record.parent_call_id or "")
+    if record is None or parent is None or record.prompt_is_delta:
+        return call
+    return msgspec.structs.replace(call, record=as_delta(as_lists(record), parent))
+
+
+def faults_of(call: RolloutCall) -> Iterator[Defect]:
+    """What was wrong with a call, and what was noted, as defects with their place."""
+    candidate = call.candidate
+    place = Defect(reason="", file=candidate.file, line=candidate.line, byte=candidate.byte, call=candidate.call_id)
+    for reason in (*candidate.problems, *candidate.warnings):
+        if reason == "ambiguous_choices":
+            # a fault of the raw call, which has all of them
+            name, _, _ = candidate.call_id.rpartition("#")
+            yield place.at(reason=reason, call=name, count=candidate.choices)
+        else:
+            yield place.at(reason=reason, detail=", ".join(candidate.missing) if reason == "partial_tokens" else None)

@@ -1,0 +1,129 @@
+"""Bring a prepared rollout into the store: what is there stays, what is new is added, what is lost is said.
+
+Raw calls first, then announcements, then records: whatever kills the run, a call without its record masks the rollout
+until a second run brings it (capture-files.md 1.5 and 1.6).
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ng_capture.errors import InvalidRecord, RolloutDamaged, RolloutFrozen, RolloutRetired, WriteRefused
+from ng_capture.files.names import CaptureName, Compression, FileKind
+from ng_capture.files.reading import CaptureFile
+from ng_capture.ingest.candidate import as_lists
+from ng_capture.ingest.held import Held, evidence_of_record
+from ng_capture.ingest.rollout import PreparedRollout, RolloutCall
+from ng_capture.records.defects import Defect
+from ng_capture.store.append import RolloutWriter, append_raw_line
+
+Action = Literal["added", "there", "left_out", "refused"]
+"""What became of a call: a new record, the record that was there, none, or none since the rollout takes none."""
+
+
+class OnConflict(StrEnum):
+    """What to do where the store holds another content of a call."""
+
+    FAIL = "fail"
+    KEEP = "keep"
+    MASK = "mask"
+
+
+class Stored(msgspec.Struct, frozen=True, eq=False):
+    """What became of a rollout: its calls with what was done, and what the store refused."""
+
+    calls: Sequence[tuple[RolloutCall, Action]]
+    faults: Sequence[Defect] = ()
+
+
+def store_rollout(
+    directory: Path, rollout: PreparedRollout, held: Held, lost: Sequence[str], marked: bool, on_conflict: OnConflict
+) -> Stored:
+    """Write what is new; `lost` are calls that were torn in their source, `marked`: some other call may be lost.
+
+    Raises SurroundingsError.
+    """
+    actions = [_action(call, held) for call in rollout.calls]
+    conflicts = [
+        call for call, action in zip(rollout.calls, actions, strict=True) if action == "there" and not _same(call, held)
+    ]
+    faults = [_conflict(call) for call in conflicts]
+    if conflicts and on_conflict is OnConflict.FAIL:
+        return Stored([(call, "refused") for call in rollout.calls], faults)
+    _add_raw_lines(directory, rollout)
+    writer = RolloutWriter(directory, rollout.rollout_id)
+    new = [
+        as_lists(call.record)
+        for call, action in zip(rollout.calls, actions, strict=True)
+        if action == "added" and call.record is not None
+    ]
+    missed = [call.candidate.call_id for call in rollout.calls if call.candidate.missed]
+    announced = [*(record.model_call_id for record in new), *missed, *lost]
+    try:
+        if set(announced) - held.announced - held.calls.keys():
+            writer.begin_call(*announced)
+        if new:
+            writer.append(*new)
+        for call in conflicts if on_conflict is OnConflict.MASK else ():
+            writer.mark_incomplete(call.candidate.call_id)
+        if marked and not held.marked:
+            writer.mark_incomplete()
+    except WriteRefused as error:
+        faults.append(_refusal(rollout, error))
+        actions = ["refused" if action == "added" else action for action in actions]
+    return Stored(list(zip(rollout.calls, actions, strict=True)), faults)
+
+
+def _action(call: RolloutCall, held: Held) -> Action:
+    if call.candidate.call_id in held.calls:
+        return "there"
+    return "left_out" if call.record is None else "added"
+
+
+def _same(call: RolloutCall, held: Held) -> bool:
+    there = held.calls[call.candidate.call_id]
+    return call.record is None or evidence_of_record(call.record).agrees(there.evidence)
+
+
+def _conflict(call: RolloutCall) -> Defect:
+    candidate = call.candidate
+    return Defect(
+        reason="conflicting_records",
+        file=candidate.file,
+        line=candidate.line,
+        byte=candidate.byte,
+        call=candidate.call_id,
+        count=2,
+        detail="tokens or log probabilities: the store holds others",
+    )
+
+
+def _refusal(rollout: PreparedRollout, error: WriteRefused) -> Defect:
+    reasons = {RolloutFrozen: "rollout_frozen", RolloutRetired: "retired", RolloutDamaged: "damaged_line"}
+    reason = error.reason if isinstance(error, InvalidRecord) else reasons.get(type(error), "conflicting_records")
+    return Defect(reason=reason, file=f"{rollout.rollout_id}.{FileKind.TOKENS}", detail=error.message)
+
+
+def _add_raw_lines(directory: Path, rollout: PreparedRollout) -> None:
+    """Those that the `.capture.jsonl` does not hold, byte for byte."""
+    if not rollout.raw_lines:
+        return
+    path = directory / str(CaptureName(rollout.rollout_id, FileKind.CAPTURE, Compression.NONE))
+    there = set(_digests(path)) if path.exists() else set()
+    new = [line for line in rollout.raw_lines if _digest(line) not in there]
+    if new:
+        append_raw_line(path, *new)
+
+
+def _digests(path: Path) -> Iterator[bytes]:
+    with CaptureFile(str(path)) as file:
+        for line in file.lines():
+            yield _digest(line.data)
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.sha256(line).digest()
