@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ng_capture import __version__
-from ng_capture_cli import exits, explain, gc, health, ingest, reason, rebuild, schema, show, trash, verify
+from ng_capture_cli import exits, explain, gc, health, ingest, reason, rebuild, schema, show, steps, trash, verify
 
 app = typer.Typer(
     name="ng-capture",
@@ -40,6 +40,7 @@ app.command("verify")(exits.quietly(verify.command))
 app.command("rebuild")(exits.quietly(rebuild.command))
 app.command("explain")(exits.quietly(explain.command))
 app.command("show")(exits.quietly(show.command))
+app.command("steps")(exits.quietly(steps.command))
 app.command("health")(exits.quietly(health.command))
 app.command("gc")(exits.quietly(gc.command))
 app.add_typer(trash.trash)

@@ -32,6 +32,7 @@ from ng_capture_cli.terminal import Colors, safe, tell, tell_error
 
 _CLEAR = "\x1b[H\x1b[2J"
 _SHOWN = 5
+_MOST = 1_000_000_000
 
 
 class Format(StrEnum):
@@ -72,7 +73,8 @@ Expect = Annotated[
     typer.Option("--expect", metavar="FILE", help="Rollouts asked for: rows (JSONL), or one id a line."),
 ]
 ExpectRollouts = Annotated[
-    int | None, typer.Option("--expect-rollouts", metavar="N", min=1, help="How many rollouts were asked for.")
+    int | None,
+    typer.Option("--expect-rollouts", metavar="N", min=1, max=_MOST, help="How many rollouts were asked for."),
 ]
 MaxMaskFraction = Annotated[
     float | None,

@@ -127,7 +127,7 @@ def _gates(document: HealthDocument, colors: Colors) -> Iterator[str]:
     shown = [check for check in document.checks if check.bound is not None or check.status == "failed"]
     if not shown:
         return
-    width = max(len(check.name) for check in shown)
+    width = max(len(safe(check.name)) for check in shown)
     yield "  gates"
     for check in shown:
         yield _gate(check, width, colors)
@@ -139,4 +139,4 @@ def _gate(check: CheckResult, width: int, colors: Colors) -> str:
     more = f" and {len(check.rollouts) - _IDS} more" if len(check.rollouts) > _IDS else ""
     examples = f"   {', '.join(ids)}{more}" if ids else ""
     painted = colors.paint(f"{word:<4}", BOLD_RED) if check.status == "failed" else f"{word:<4}"
-    return f"    {painted}  {check.name:<{width}}   {check.message}{examples}"
+    return f"    {painted}  {safe(check.name):<{width}}   {check.message}{examples}"

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_type_hints
 import msgspec
 
 from ng_capture.errors import UsageError
+from ng_capture.records.json_text import decode_as, printable
 from ng_capture.verdicts.health.gates import GYM_MIN_SAMPLES, Bound, Gate
 from ng_capture.verdicts.health.metrics import METRICS, HealthMetrics
 from ng_capture.verdicts.health.names import is_number
@@ -30,7 +31,7 @@ def limits(
     for bound, texts in bounds.items():
         option = f"--{bound.replace('_', '-')}"
         for text in texts or ():
-            name, equals, limit = text.partition("=")
+            name, equals, limit = printable(text).partition("=")
             if not equals:
                 raise UsageError(f"{option} {text}: METRIC=X is wanted", hint=f"{option} mask_fraction=0.05")
             _check(name, option)
@@ -44,7 +45,7 @@ def read_baseline(path: str) -> Mapping[str, Any]:
     A metric that the earlier version did not have is unknown.
     """
     try:
-        document = msgspec.json.decode(Path(path).read_bytes(), type=_Earlier)
+        document = decode_as(Path(path).read_bytes(), _Earlier)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except msgspec.DecodeError as error:

@@ -34,6 +34,9 @@ def command(
     masked: Annotated[Masked, typer.Option("--masked", help="Keep masked rollouts as rows that say so, or not.")] = (
         Masked.KEEP
     ),
+    attach_calls: Annotated[
+        bool, typer.Option("--attach-calls", help="Fold the model calls of .capture.jsonl into each finished row.")
+    ] = False,
     seal: Annotated[bool, typer.Option("--seal", help="Freeze each undamaged rollout first, under its lock.")] = False,
     receipt: Annotated[
         str | None, typer.Option("--receipt", metavar="FILE", help="Where the receipt goes (default OUT.receipt.json).")
@@ -53,7 +56,7 @@ def command(
     from ng_capture.outputs.rows_file import RowsFile
     from ng_capture.outputs.writer import RebuildWriter
 
-    _check_format(output, to)
+    _check_format(output, to, attach_calls=attach_calls)
     listing = options.find_rollouts(paths, files_from, include, exclude)
     inputs = {"the finished rows": rollouts, "the list of paths": files_from}
     options.check_output(listing, output, {**inputs, "the receipt": receipt})
@@ -64,6 +67,7 @@ def command(
         judging=Judging(policy, policy_model, infer_links),
         masked=masked,
         sealing=seal,
+        attach_calls=attach_calls,
         table=output.endswith(PARQUET),
     )
     tally = Tally()
@@ -114,6 +118,8 @@ class _Watch:
                     tell(finding_line(rollout.rollout_id, finding))
 
 
-def _check_format(output: str, to: Shape) -> None:
+def _check_format(output: str, to: Shape, *, attach_calls: bool) -> None:
+    if attach_calls and to is Shape.ROWS:
+        raise UsageError("--attach-calls: training rows hold no calls", hint="ng-capture steps PATH -f jsonl")
     if output.endswith(PARQUET) and to is Shape.ROLLOUTS:
         raise UsageError("Parquet holds training rows only", hint=f"ng-capture rebuild ... --to rows -o {output}")

@@ -39,9 +39,14 @@ def verify_links(calls: Calls, *, infer: bool = False) -> dict[str, Link]:
     if infer and not any(_says_something(call) for call in calls.values()):
         direct = infer_links(calls)
     else:
-        circular = calls_in_cycles({call_id: call.fields.parent_call_id for call_id, call in calls.items()})
-        direct = {call_id: _verified(call, calls, circular) for call_id, call in calls.items() if call.full is not None}
+        direct = _recorded_links(calls)
     return {call_id: _through_empty(call_id, direct, calls) for call_id, call in calls.items() if call.placed}
+
+
+def mended_links(calls: Calls, parents: Mapping[str, str]) -> dict[str, Link]:
+    """The links that these calls would have if each extended the parent named here, be it one without a generation."""
+    direct = _recorded_links(calls) | {call_id: Link(parent=parent) for call_id, parent in parents.items()}
+    return {call_id: _through_empty(call_id, direct, calls) for call_id in parents}
 
 
 def infer_links(calls: Calls) -> dict[str, Link]:
@@ -62,6 +67,11 @@ def infer_links(calls: Calls) -> dict[str, Link]:
 
 def _says_something(call: Call) -> bool:
     return call.fields.parent_resolution is not None or bool(call.fields.parent_call_id)
+
+
+def _recorded_links(calls: Calls) -> dict[str, Link]:
+    circular = calls_in_cycles({call_id: call.fields.parent_call_id for call_id, call in calls.items()})
+    return {call_id: _verified(call, calls, circular) for call_id, call in calls.items() if call.full is not None}
 
 
 def _verified(call: Call, calls: Calls, circular: frozenset[str]) -> Link:

@@ -14,31 +14,42 @@ from ng_capture.verdicts.metrics import Metrics
 
 _METRICS = "_ng_token_capture"
 _MASK = "mask_sample"
+_CALLS = "ng_model_call_capture"
 
 
-def deliver(judgement: Judgement, row: RolloutRow | None, data: bytes | None) -> list[list[Chunk]]:
-    """The rows of a rollout, one per delivered chain: the finished row with its response rebuilt, or one around it."""
+def deliver(
+    judgement: Judgement, row: RolloutRow | None, data: bytes | None, calls: bytes | None = None
+) -> list[list[Chunk]]:
+    """The rows of a rollout, one per delivered chain: the finished row with its response rebuilt, or one around it.
+
+    `calls` is what every row tells of the rollout's model calls, where that is wanted.
+    """
     if row is not None and data is not None and row.carries_tokens:
-        return [[data.strip()]]
+        return [[data.strip()]] if calls is None else [object_of(_start(judgement, data, calls))]
     built = project(judgement)
     masked = judgement.verdict == "masked"
     if isinstance(built, NoProjection):
-        return [_marked(_start(judgement, data), judgement.metrics, built.error, masked=masked)]
+        return [_marked(_start(judgement, data, calls), judgement.metrics, built.error, masked=masked)]
     made = []
     for projection in built:
-        members_of_row = _start(judgement, data)
+        members_of_row = _start(judgement, data, calls)
         members_of_row["response"] = _response(judgement, projection, members_of_row.get("response"), row)
         made.append(_marked(members_of_row, judgement.metrics, None, masked=masked))
     return made
 
 
-def _start(judgement: Judgement, data: bytes | None) -> dict[str, list[Chunk]]:
-    return _members(data) if data is not None else {"_ng_rollout_id": _encoded(judgement.rollout_id)}
+def _start(judgement: Judgement, data: bytes | None, calls: bytes | None) -> dict[str, list[Chunk]]:
+    row = _members(data) if data is not None else {"_ng_rollout_id": _encoded(judgement.rollout_id)}
+    return _with_calls(row, calls)
 
 
-def deliver_unjudged(data: bytes, error: str) -> list[Chunk]:
+def deliver_unjudged(data: bytes, error: str, calls: bytes | None = None) -> list[Chunk]:
     """A row whose capture cannot be named or read: masked, with the reason."""
-    return _marked(_members(data), Metrics(n_calls=0), error, masked=True)
+    return _marked(_with_calls(_members(data), calls), Metrics(n_calls=0), error, masked=True)
+
+
+def _with_calls(row: dict[str, list[Chunk]], calls: bytes | None) -> dict[str, list[Chunk]]:
+    return row if calls is None else {**row, _CALLS: [calls]}
 
 
 def _response(

@@ -10,7 +10,7 @@ from ng_capture.errors import UsageError
 from ng_capture.files.reading import CaptureFile, Line
 from ng_capture.outputs.receipt import RECEIPT_SCHEMA
 from ng_capture.outputs.report import REPORT_SCHEMA
-from ng_capture.records.json_text import BOM
+from ng_capture.records.json_text import BOM, decode_as
 
 Entry = TypeVar("Entry", bound=msgspec.Struct)
 
@@ -56,10 +56,10 @@ def entries(path: str, lines: Iterable[TextLine], kind: type[Entry]) -> Iterator
             if entry.startswith(_END):
                 return
             if not entry.startswith(DOCUMENT_HEADS):
-                yield msgspec.json.decode(entry, type=kind)
+                yield decode_as(entry, kind)
             elif entry.endswith(b"}"):
                 # all of it in one line: somebody wrote it anew
-                yield from msgspec.json.decode(entry, type=_Whole[kind]).rollouts  # type: ignore[valid-type]
+                yield from decode_as(entry, _Whole[kind]).rollouts  # type: ignore[valid-type]
                 return
     except msgspec.DecodeError as error:
         raise UsageError(f"{path}: not as ng-capture writes it: {error}") from error
@@ -80,7 +80,7 @@ class ReceiptFile:
             raise UsageError(f"{path}: no receipt", hint="OUT.receipt.json stands beside what rebuild wrote")
         tail = last if last.startswith(b"{") else b"{" + last.removeprefix(_END + b",")
         try:
-            self.output = msgspec.json.decode(tail, type=_Tail).output
+            self.output = decode_as(tail, _Tail).output
         except msgspec.DecodeError as error:
             raise UsageError(f"{path}: the receipt is cut: {error}") from error
 

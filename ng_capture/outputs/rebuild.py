@@ -12,9 +12,11 @@ from ng_capture.outputs.delivery import deliver, deliver_unjudged
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
 from ng_capture.outputs.receipt import ReceiptRollout, receipt_rollout
 from ng_capture.outputs.rows_file import RowsFile, decoded
+from ng_capture.outputs.steps.attachment import attachment
 from ng_capture.outputs.training_rows import TableRow, training_rows
 from ng_capture.outputs.verify import VerifyTask, files_of, judge_task, verify_tasks
 from ng_capture.outputs.work import in_order
+from ng_capture.records.snapshot import Snapshot
 from ng_capture.store.seal import NotSealed, Sealed, seal
 from ng_capture.verdicts.judge import Judgement
 
@@ -99,14 +101,19 @@ def _written(judgement: Judgement, job: VerifyTask, how: Rebuild) -> tuple[list[
     elif judgement.verdict == "masked" and how.masked is Masked.DROP:
         lines = []
     else:
-        lines = deliver(judgement, row, job.row)
+        lines = deliver(judgement, row, job.row, _calls(job, how, judgement.snapshot))
     return ([[joined(line)] for line in lines] if how.copied else lines), []
 
 
 def _refused(job: VerifyTask, how: Rebuild, error: str, failure: str | None) -> Rebuilt:
     keep = how.shape is Shape.ROLLOUTS and how.masked is Masked.KEEP and job.row is not None
-    lines = [deliver_unjudged(job.row, error)] if keep and job.row is not None else []
+    lines = [deliver_unjudged(job.row, error, _calls(job, how))] if keep and job.row is not None else []
     return Rebuilt(lines=[[joined(line)] for line in lines], failure=failure)
+
+
+def _calls(job: VerifyTask, how: Rebuild, snapshot: Snapshot | None = None) -> bytes | None:
+    """What a row tells of its rollout's model calls, where that is wanted and the row names a rollout."""
+    return attachment(job.rollout_id, job.files, snapshot) if how.attach_calls and job.rollout_id else None
 
 
 def _tasks(listing: Listing, rows: RowsFile | None, how: Rebuild) -> Iterator[RebuildTask]:

@@ -22,11 +22,15 @@ class Masked(StrEnum):
 
 
 class Rebuild(msgspec.Struct, frozen=True):
-    """How to rebuild. `table`: rows as arrays, for a columnar file; `copied`: lines that may leave the process."""
+    """How to rebuild. `table`: rows as arrays, for a columnar file; `copied`: lines that may leave the process.
+
+    `attach_calls`: every finished row also gets the model calls of its rollout (capture-files.md 7.4).
+    """
 
     shape: Shape
     judging: Judging
     masked: Masked = Masked.KEEP
     sealing: bool = False
+    attach_calls: bool = False
     table: bool = False
     copied: bool = False

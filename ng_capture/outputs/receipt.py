@@ -1,6 +1,7 @@
 """What a rebuild was made of: digests of its inputs and of its output (design.md, Command line). No clock in it."""
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ng_capture import __version__
 from ng_capture.records.rollout_row import RolloutRow
@@ -22,7 +23,7 @@ def receipt_place(output: str) -> str:
 
 
 class ReceiptOptions(msgspec.Struct, frozen=True):
-    """The options that decide what is in the output."""
+    """The options that decide what is in the output; `attach_calls` is told only where calls are attached."""
 
     to: str
     policy: str
@@ -30,6 +31,7 @@ class ReceiptOptions(msgspec.Struct, frozen=True):
     infer_links: bool
     masked: str
     rollouts: InputFile | None
+    attach_calls: bool | UnsetType = UNSET
 
 
 class ReceiptOutput(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 import msgspec
+from msgspec import UNSET
 
 from ng_capture.files.names import shown
 from ng_capture.files.reading import CaptureFile
@@ -120,6 +121,7 @@ class RebuildWriter:
             infer_links=how.judging.infer_links,
             masked=how.masked.value,
             rollouts=None if self._rows_file is None else _described(self._rows_file.path),
+            attach_calls=how.attach_calls or UNSET,
         )
 
     def _drop_old_receipt(self, kind: type[BaseException] | None, *_: object) -> bool:

@@ -2,12 +2,17 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
+import msgspec
 import orjson
 
+T = TypeVar("T")
+
 BOM = b"\xef\xbb\xbf"
+_LEVELS = 254
+"""So deep orjson writes a value. What is nested deeper is refused: who reads it would run out of stack somewhere."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -25,9 +30,15 @@ def decode_json(data: bytes) -> Decoded:
     any size (ingest.md 0, fact 5).
     """
     try:
-        return Decoded(orjson.loads(data), False)
+        decoded = Decoded(orjson.loads(data), False)
     except orjson.JSONDecodeError:
-        pass
+        decoded = _decode_odd(data)
+    if data.count(b"[") + data.count(b"{") > _LEVELS and is_deep(decoded.value):
+        raise ValueError("nested too deeply")
+    return decoded
+
+
+def _decode_odd(data: bytes) -> Decoded:
     try:
         text = data.decode("utf-8")
         if text.startswith("\ufeff"):
@@ -35,6 +46,26 @@ def decode_json(data: bytes) -> Decoded:
         return Decoded(json.loads(text, parse_constant=_refuse), _has_surrogate(data))
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def is_deep(value: object) -> bool:
+    """True for a value that is nested deeper than any that is read."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        # or it holds what orjson does not write whatever its depth
+        level = [value]
+        for _ in range(_LEVELS):
+            level = [member for each in level for member in _members_of(each)]
+        return bool(level)
+    return False
+
+
+def _members_of(value: object) -> Iterable[object]:
+    """What stands in a container, none of anything else."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def encode_json(value: object) -> bytes:
@@ -49,6 +80,25 @@ def decode_exact(data: bytes) -> Any:
     """The value with integers of any size kept exactly; raises ValueError."""
     try:
         return json.loads(data, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def decode_as(data: bytes, kind: type[T]) -> T:
+    """The value as a declared type; raises msgspec.DecodeError, also for what is nested too deeply."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except RecursionError:
+        raise msgspec.DecodeError("nested too deeply") from None
+
+
+def respell(text: str) -> bytes:
+    """The JSON value of a text as one line without spaces, every integer kept exactly; raises ValueError."""
+    value = decode_exact(text.encode("utf-8", "surrogatepass"))
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return encode_json(value)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 

@@ -71,9 +71,12 @@ def decode_raw_call(data: bytes, line: int, byte: int) -> RawCall | None:
     value, _ = decode_json(data)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
-    call_id = _text(value.get("model_call_id"))
-    if call_id is None:
-        return None
+    call = raw_call_of(value, line, byte)
+    return call if call.call_id else None
+
+
+def raw_call_of(value: Mapping[str, object], line: int, byte: int) -> RawCall:
+    """The raw call of a decoded line; its `call_id` is empty where the line names none."""
     events = stream_events(value.get("response_raw"))
     response = object_in(value.get("response")) or _assembled(events)
     request = value.get("request")
@@ -82,7 +85,7 @@ def decode_raw_call(data: bytes, line: int, byte: int) -> RawCall | None:
     truncated = category == "stream_truncated" or _lacks_end(events, value.get("dialect"))
     refused = status is not None and status >= 400
     return RawCall(
-        call_id=call_id,
+        call_id=_text(value.get("model_call_id")) or "",
         line=line,
         byte=byte,
         answered=not truncated and not refused and category in (None, "incomplete"),

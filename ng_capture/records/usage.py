@@ -1,8 +1,12 @@
 """What a server says a call used, in the three dialects' spellings (capture-files.md 7.3)."""
 
 from collections.abc import Iterable, Mapping
+from typing import Annotated
 
 import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A number of things: where a document is read back, no other integer is one."""
 
 
 class Usage(msgspec.Struct, frozen=True):

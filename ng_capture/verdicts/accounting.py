@@ -6,6 +6,7 @@ import msgspec
 
 from ng_capture.chains.analysis import Analysis
 from ng_capture.records.defects import Defect
+from ng_capture.records.usage import Count
 from ng_capture.verdicts.judging import Policy
 from ng_capture.verdicts.policies import PlannedRow, errors, of_two_contents, trained_tokens
 from ng_capture.verdicts.reasons import in_order
@@ -14,10 +15,10 @@ from ng_capture.verdicts.reasons import in_order
 class Accounting(msgspec.Struct, frozen=True):
     """Generated tokens of a rollout; `context` stands in a row without loss, `lost` in no row."""
 
-    captured: int
-    trained: int
-    context: int
-    lost: dict[str, int]
+    captured: Count
+    trained: Count
+    context: Count
+    lost: dict[str, Count]
 
 
 def account(analysis: Analysis, policy: Policy, rows: Sequence[PlannedRow], faults: Sequence[Defect]) -> Accounting:

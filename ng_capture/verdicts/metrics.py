@@ -6,6 +6,7 @@ import msgspec
 
 from ng_capture.chains.analysis import Analysis
 from ng_capture.records.snapshot import Snapshot
+from ng_capture.records.usage import Count
 
 _UNPLACED_AS = "delta_chain_unreconstructable"
 
@@ -22,18 +23,18 @@ class TerminalAttribution(msgspec.Struct, frozen=True):
 class Metrics(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Gym's metrics; a rollout without a chain has only the first two."""
 
-    n_calls: int
+    n_calls: Count
     terminal_attribution: TerminalAttribution | None = None
-    chains: int | None = None
-    roots: int | None = None
-    quarantined_calls: int | None = None
+    chains: Count | None = None
+    roots: Count | None = None
+    quarantined_calls: Count | None = None
     quarantined_fraction: float | None = None
     delivered_fraction: float | None = None
-    generated_tokens_captured: int | None = None
-    generated_tokens_delivered: int | None = None
-    parent_link_failures: dict[str, int] | None = None
-    unresolved_parent_calls: int | None = None
-    empty_generation_calls: int | None = None
+    generated_tokens_captured: Count | None = None
+    generated_tokens_delivered: Count | None = None
+    parent_link_failures: dict[str, Count] | None = None
+    unresolved_parent_calls: Count | None = None
+    empty_generation_calls: Count | None = None
     capture_incomplete: bool = False
 
 

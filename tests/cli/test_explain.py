@@ -184,6 +184,16 @@ def test_calls_that_name_one_another_as_parents_are_explained_and_the_command_en
     assert done.returncode == 0 and "parent_cycle" in done.stdout
 
 
+def test_a_break_at_a_call_that_generated_nothing_is_explained(tmp_path: Path) -> None:
+    forge = Forge("0-0")
+    forge.root([1, 2], [3], id="a").then([4], [], id="b").broken([1, 9], [5], id="c")
+    forge.write(tmp_path)
+    done = run("explain", tmp_path, "0-0")
+    assert done.code == 0, done.err
+    assert "break 1 of 1 call c leaves b turn 2" in words_of(done.out)
+    assert "costs strict 2, terminal 2, all 0 trained tokens by policy" in words_of(done.out)
+
+
 # A directory
 
 

@@ -187,6 +187,15 @@ def test_a_limit_that_means_nothing_is_told_before_anything_is_read(
     assert hint in (done.err.partition("hint: ")[2] if message else done.err)
 
 
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "github", "junit", "prometheus"])
+def test_a_model_may_be_named_by_bytes_that_are_no_text(tmp_path: Path, form: str) -> None:
+    healthy("0-0").write(tmp_path)
+    gate = b"models.\xff\x1b[1m=1".decode("utf-8", "surrogateescape")
+    done = run("health", tmp_path, "--min", gate, "-f", form)
+    assert done.code == 1 and "udcff" in done.out
+    assert "\x1b" not in done.out + done.err
+
+
 # An earlier run
 
 
@@ -228,6 +237,7 @@ def test_what_the_earlier_run_did_not_know_keeps_no_limit(place: Path, baseline:
         '{"schema":"ng-capture.health/1","metrics":[]}',
         '{"schema":"ng-capture.health/1","metrics":{"trainable":"many"}}',
         '{"schema":"ng-capture.health/1","metrics":{"trainable":{"a":"b"}}}',
+        '{"schema":"ng-capture.health/1","metrics":' + "[" * 2000 + "]" * 2000 + "}",
     ],
 )
 def test_a_baseline_that_is_no_health_document_is_wrong_use(place: Path, tmp_path: Path, text: str) -> None:
@@ -305,6 +315,11 @@ def test_a_number_of_rollouts_can_be_asked_for(
     counted = ("expected_rollouts", "missing_rollouts", "orphan_rollouts", "rollouts", "masked")
     assert [told["metrics"][name] for name in counted] == [asked, missing, orphans, 50 + missing, 5 + missing]
     assert told["metrics"]["missing_captures"] is None and told["metrics"]["orphan_captures"] is None
+
+
+def test_a_number_of_rollouts_that_no_run_has_is_wrong_use(place: Path) -> None:
+    done = run("health", place / "run", "--expect-rollouts", "9" * 400, "-f", "prometheus")
+    assert (done.code, done.out) == (2, "") and "--expect-rollouts" in done.err
 
 
 def test_a_number_asked_for_masks_like_the_ids_would(place: Path, tmp_path: Path) -> None:

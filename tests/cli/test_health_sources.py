@@ -3,6 +3,7 @@
 import functools
 import gzip
 import json
+import operator
 import re
 import shutil
 import subprocess
@@ -328,6 +329,57 @@ def test_broken_lines_are_named_and_the_rest_counts(verdicts: Path) -> None:
     assert f"{path}:2: no JSON object" in done.err and f"{path}:{len(broken)}: no JSON object" in done.err
     assert f"{path}:4: no verdict" in done.err
     assert strict_json(done.out)["metrics"]["rollouts"] == len(lines)
+
+
+DEEP = "[" * 2000 + "]" * 2000
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("later", DEEP),
+        ("accounting.captured", "1" + "0" * 400),
+        ("accounting.lost.off_path", str(2**63)),
+        ("metrics.n_calls", str(2**63)),
+        ("measures.calls", "-1"),
+        ("measures.models.policy-8b", "1" + "0" * 400),
+        ("measures.raw.latencies", "[1e308]"),
+        ("measures.raw.usage.tokens_in", "1" + "0" * 400),
+        ("measures.raw.usage.tokens_out", "-1"),
+    ],
+)
+@pytest.mark.parametrize("form", ["json", "prometheus"])
+def test_a_verdict_with_what_no_rollout_has_is_named_and_the_rest_counts(
+    verdicts: Path, place: str, value: str, form: str
+) -> None:
+    lines = [json.loads(line) for line in verdicts.read_bytes().splitlines()]
+    odd = next(line for line in lines if line["rollout_id"] == "linear")
+    *path, name = place.split(".")
+    functools.reduce(operator.getitem, path, odd)[name] = "HERE"
+    text = "".join(f"{json.dumps(line)}\n" for line in lines).replace('"HERE"', value)
+    verdicts.write_text(text)
+    done = run("health", verdicts, "-f", form, "--by", "model", "--csv", verdicts.parent / "out.csv")
+    assert done.code == 1 and f"{verdicts}:{lines.index(odd) + 1}: no" in done.err
+    assert len((verdicts.parent / "out.csv").read_text().splitlines()) == len(lines)
+
+
+def test_a_sum_that_no_column_holds_is_an_empty_cell(verdicts: Path) -> None:
+    line = next(each for each in verdicts.read_bytes().splitlines() if b'"linear"' in each)
+    odd = json.loads(line)
+    odd["accounting"]["lost"] = {"off_path": 2**63 - 1, "after_terminal": 1}
+    verdicts.write_text(json.dumps(odd))
+    done = run("health", verdicts, "-f", "json", "--csv", verdicts.parent / "out.csv")
+    assert done.code == 0 and strict_json(done.out)["metrics"]["generated_tokens_lost"] == 2**63
+    table = polars.read_csv(verdicts.parent / "out.csv")
+    assert table["generated_tokens_lost"].to_list() == [None] and table["n_calls"].to_list() == [3]
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_a_document_that_is_nested_without_end_is_wrong_use_or_a_broken_line(tmp_path: Path, form: str) -> None:
+    path = saved(tmp_path, form)
+    path.write_text(path.read_text().replace('"rollout_id":', f'"deep":{DEEP},"rollout_id":', 1))
+    done = run("health", path)
+    assert (done.code, "nested too deeply" in done.err) == ({"json": 2, "jsonl": 1}[form], form == "json")
 
 
 def test_broken_rows_are_named_and_the_rest_counts(tmp_path: Path) -> None:

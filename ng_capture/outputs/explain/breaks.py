@@ -125,12 +125,12 @@ def _broken_edges(rollout: ShownRollout) -> Iterator[tuple[Call, Call]]:
 
 
 def _presumed(rollout: ShownRollout) -> Mapping[str, str | None]:
-    """Parents by conversation where every call has its raw call, else by the longest common beginning."""
-    calls = rollout.judgement.analysis.calls
+    """Parents by conversation where every call has its raw call; else, if none is named, by the longest beginning."""
+    calls, links = rollout.judgement.analysis.calls, rollout.judgement.analysis.links
     if all(call in rollout.exchanges for call in calls):
         return presumed_parents([rollout.exchanges[call] for call in calls])
-    broken = [calls[call] for call, link in rollout.judgement.analysis.links.items() if link.fault is not None]
-    return {call.id: _longest(call, calls) for call in broken}
+    unnamed = [calls[call] for call, link in links.items() if link.fault is not None and not link.fault.parent]
+    return {call.id: _longest(call, calls) for call in unnamed}
 
 
 def _longest(call: Call, calls: Mapping[str, Call]) -> str | None:

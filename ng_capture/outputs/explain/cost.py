@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from ng_capture.chains.analysis import Analysis, arrange
 from ng_capture.chains.cycles import calls_in_cycles
-from ng_capture.chains.links import Link
+from ng_capture.chains.links import Links, mended_links
 from ng_capture.verdicts.judge import Judgement, planned_rows
 from ng_capture.verdicts.judging import Policy
 from ng_capture.verdicts.policies import trained_tokens
@@ -15,19 +15,18 @@ def tokens_lost(judgement: Judgement, parents: Mapping[str, str]) -> dict[str, d
 
     A rollout that is masked for another reason loses nothing more by a broken edge.
     """
-    whole = {policy: _trained(judgement, _mended(judgement, parents, set(parents)), policy) for policy in Policy}
+    mended = mended_links(judgement.analysis.calls, parents)
+    whole = {policy: _trained(judgement, _mended(judgement, mended, set(parents)), policy) for policy in Policy}
     lost = {}
     for call in parents:
-        broken = _mended(judgement, parents, set(parents) - {call})
+        broken = _mended(judgement, mended, set(parents) - {call})
         lost[call] = {policy.value: whole[policy] - _trained(judgement, broken, policy) for policy in Policy}
     return lost
 
 
-def _mended(judgement: Judgement, parents: Mapping[str, str], calls: Collection[str]) -> Analysis:
+def _mended(judgement: Judgement, mended: Links, calls: Collection[str]) -> Analysis:
     analysis = judgement.analysis
-    links = dict(analysis.links)
-    for call in calls:
-        links[call] = Link(parent=parents[call])
+    links = analysis.links | {call: mended[call] for call in calls}
     # links that would run in a circle mend nothing
     for call in calls_in_cycles({call: link.parent for call, link in links.items()}) & set(calls):
         links[call] = analysis.links[call]

@@ -5,6 +5,7 @@ import unicodedata
 
 from ng_capture.ingest.messages import ASSISTANT
 from ng_capture.outputs.explain.edge import Edge
+from ng_capture.records.json_text import is_deep
 from ng_capture.records.raw_call import LENGTH_STOPS
 
 _SHORT = 8
@@ -84,6 +85,8 @@ def _odd(arguments: str) -> bool:
     try:
         value = json.loads(arguments)
     except (ValueError, RecursionError):
+        return True
+    if is_deep(value):
         return True
     spellings = {json.dumps(value, ensure_ascii=ascii_only) for ascii_only in (False, True)}
     return arguments not in spellings

@@ -5,6 +5,8 @@ import re
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from ng_capture.records.json_text import is_deep
+
 _UNCLOSED = 256
 """So many brackets that no JSON follows are tried: each takes a walk through the text."""
 
@@ -68,7 +70,7 @@ def _decoded(text: str, start: int) -> Spelled | None:
         value, end = json.JSONDecoder(object_pairs_hook=pairs, strict=False).raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    return Spelled(text[start:end], value, twice)
+    return None if is_deep(value) else Spelled(text[start:end], value, twice)
 
 
 def _told_apart(value: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ng_capture.records.json_text import printable
 from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.verdicts.health.measures import place_of
 from ng_capture.verdicts.health.rollout import RolloutHealth
@@ -65,13 +66,22 @@ def health_of_row(rollout_id: str, row: RolloutRow) -> RolloutHealth:
 
 def _metrics(row: RolloutRow) -> _RowMetrics | None:
     try:
-        metrics = msgspec.convert(row.values.get(METRICS_KEY), _RowMetrics)
+        metrics = msgspec.convert(_printable(row.values.get(METRICS_KEY)), _RowMetrics)
     except msgspec.ValidationError:
         return None
     fraction = metrics.delivered_fraction
     # a number without end is no fraction: unknown
     known = fraction is not None and math.isfinite(fraction)
     return metrics if known else msgspec.structs.replace(metrics, delivered_fraction=None)
+
+
+def _printable(value: object, depth: int = 2) -> object:
+    """The value with its texts as UTF-8 can hold them, as deep as metrics go."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict) and depth:
+        return {printable(key): _printable(member, depth - 1) for key, member in value.items()}
+    return value
 
 
 def _reasons(metrics: _RowMetrics) -> Iterator[str]:

@@ -37,7 +37,7 @@ def prometheus(document: HealthDocument, now: float) -> bytes:
             Gauge(PREFIX + name, DESCRIPTIONS[name], registry=registry).set(value)
     checks = Gauge(PREFIX + "check_failed", "1 for a check or gate that failed, else 0.", ["check"], registry=registry)
     for check in document.checks:
-        checks.labels(check.name).set(check.name in document.failed_checks)
+        checks.labels(visible(check.name)).set(check.name in document.failed_checks)
     Gauge(PREFIX + "last_run_timestamp_seconds", "When these values were taken.", registry=registry).set(now)
     return generate_latest(registry)
 

@@ -13,7 +13,7 @@ from ng_capture.files.reading import CaptureFile, Line
 from ng_capture.outputs.documents import DOCUMENT_HEADS, ReceiptFile, TextLine, entries, text_lines
 from ng_capture.outputs.health.gym_rows import METRICS_KEY, health_of_row
 from ng_capture.outputs.receipt import receipt_place
-from ng_capture.records.json_text import decode_json
+from ng_capture.records.json_text import decode_as, decode_json
 from ng_capture.records.rollout_row import BadRow, decode_row
 from ng_capture.verdicts.health.rollout import RolloutHealth
 
@@ -125,7 +125,7 @@ class SavedFile:
 
     def _verdict(self, line: TextLine) -> RolloutHealth | None:
         try:
-            return msgspec.json.decode(line.data, type=RolloutHealth)
+            return decode_as(line.data, RolloutHealth)
         except msgspec.DecodeError as error:
             self._fault(line, f"no verdict: {error}")
             return None

@@ -9,7 +9,7 @@ import msgspec
 import polars as pl
 
 from ng_capture.files.writing import AtomicFile
-from ng_capture.records.usage import UNKNOWN_USAGE
+from ng_capture.records.usage import UNKNOWN_USAGE, count
 from ng_capture.verdicts.health.metrics import SUMS_OF_GYM
 from ng_capture.verdicts.health.rollout import RolloutHealth
 
@@ -126,8 +126,7 @@ def _row(rollout: RolloutHealth) -> Mapping[str, object]:
         if (raw := measures.raw) is not None:
             row |= {"raw_calls": raw.calls, "failed_calls": sum(raw.error_categories.values())}
             row |= {name: getattr(raw, name) for name in _FROM_RAW}
-            # a sum that no column holds is no number of tokens either
-            counts = msgspec.structs.asdict(raw.usage)
-            row |= {name: None if count is not None and count >= 2**63 else count for name, count in counts.items()}
+            row |= msgspec.structs.asdict(raw.usage)
             row["latency_total_ms"] = sum(raw.latencies) if raw.latencies else None
-    return row
+    # a sum that no column holds is no number of anything either
+    return row | {name: count(row[name]) for name in _WHOLE}

@@ -20,6 +20,7 @@ from ng_capture.outputs.shapes.shown import (
     ShownRolloutTree,
     TokenSpanShape,
 )
+from ng_capture.outputs.shapes.stepped import AttachedCalls, RolloutStepsShape, StepsDocument
 from ng_capture.outputs.shapes.written import RebuiltRow, ReceiptFile, RolloutVerdict, RowOfChain, VerifyDocument
 
 SHAPES: dict[str, type[BaseModel]] = {
@@ -38,6 +39,9 @@ SHAPES: dict[str, type[BaseModel]] = {
     "shown-call": ShownCall,
     "shown-message": MessageShape,
     "shown-tokens": TokenSpanShape,
+    "rollout-steps": RolloutStepsShape,
+    "steps-document": StepsDocument,
+    "attached-calls": AttachedCalls,
     "rebuilt-row": RebuiltRow,
     "training-row": RowOfChain,
     "receipt": ReceiptFile,

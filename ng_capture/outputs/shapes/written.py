@@ -200,6 +200,7 @@ class RebuiltRow(BaseModel):
 
     response: dict[str, Any] | None = None
     ng_token_capture: MetricsShape | None = Field(None, alias="_ng_token_capture")
+    ng_model_call_capture: dict[str, Any] | None = Field(None, description="With --attach-calls: attached-calls.")
     mask_sample: bool = False
 
 
@@ -266,6 +267,7 @@ class ReceiptOptionsShape(Written):
     infer_links: bool
     masked: Literal["keep", "drop"]
     rollouts: InputFileShape | None
+    attach_calls: bool = Field(False, description="Told only where it is so.")
 
 
 class ReceiptRolloutShape(Written):

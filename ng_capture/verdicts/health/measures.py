@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import msgspec
 
@@ -12,10 +13,16 @@ from ng_capture.records.defects import Defect
 from ng_capture.records.raw_call import LENGTH_STOPS, SAMPLING_PARAMETERS, RawCall
 from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.records.snapshot import Snapshot
-from ng_capture.records.usage import Usage, total_usage
+from ng_capture.records.usage import Count, Usage, total_usage
 from ng_capture.verdicts.judge import finish_reasons
 
 UNKNOWN_MODEL = "unknown"
+
+Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=2**63)]
+"""As long as a raw call can say; where a document is read back, no other number is one."""
+
+_TOKENS = 2**100
+"""More than any calls add up to, each of 64 bits."""
 
 _ATTEMPT = re.compile(r"-a([0-9]{1,9})\Z")
 _GROUP = re.compile(r"(?P<group>.+)_g[0-9]+", re.DOTALL)
@@ -27,7 +34,7 @@ class Place(msgspec.Struct, frozen=True):
 
     task: str | None
     group: str | None
-    attempt: int
+    attempt: Count
 
 
 class SamplingCount(msgspec.Struct, frozen=True):
@@ -36,23 +43,28 @@ class SamplingCount(msgspec.Struct, frozen=True):
     model: str
     parameter: str
     value: str | None
-    calls: int
+    calls: Count
 
 
 class RawMeasures(msgspec.Struct, frozen=True, kw_only=True):
     """The raw calls of a rollout, each call id counted once. Latencies in milliseconds, those that are known."""
 
-    calls: int
-    repeated_lines: int
-    damaged_lines: int
-    unidentified_lines: int
-    length_stopped_calls: int
+    calls: Count
+    repeated_lines: Count
+    damaged_lines: Count
+    unidentified_lines: Count
+    length_stopped_calls: Count
     usage: Usage
-    calls_with_partial_usage: int
-    latencies: tuple[float, ...]
-    ttfts: tuple[float, ...]
-    error_categories: dict[str, int]
+    calls_with_partial_usage: Count
+    latencies: tuple[Milliseconds, ...]
+    ttfts: tuple[Milliseconds, ...]
+    error_categories: dict[str, Count]
     sampling: tuple[SamplingCount, ...]
+
+    def __post_init__(self) -> None:
+        sums = [tokens for tokens in msgspec.structs.astuple(self.usage) if tokens is not None]
+        if not all(0 <= tokens < _TOKENS for tokens in sums):
+            raise ValueError("a number of tokens that no calls add up to")
 
 
 class Measures(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,12 +75,12 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     place: Place
-    calls: int
-    models: dict[str, int]
-    prompt_lengths: tuple[int, ...]
-    generation_lengths: tuple[int, ...]
-    zero_logprob_calls: int
-    repeated_lines: int
+    calls: Count
+    models: dict[str, Count]
+    prompt_lengths: tuple[Count, ...]
+    generation_lengths: tuple[Count, ...]
+    zero_logprob_calls: Count
+    repeated_lines: Count
     tools: bool | None
     unfinished: bool
     raw: RawMeasures | None
@@ -122,10 +134,11 @@ def _once_each(raw_calls: Iterable[RawCall]) -> list[RawCall]:
     lines: dict[str, list[RawCall]] = {}
     for call in raw_calls:
         lines.setdefault(call.call_id, []).append(call)
-    return [_merged(lines[call_id]) for call_id in sorted(lines)]
+    return [merged_call(lines[call_id]) for call_id in sorted(lines)]
 
 
-def _merged(lines: list[RawCall]) -> RawCall:
+def merged_call(lines: Sequence[RawCall]) -> RawCall:
+    """One raw call of the lines of one call id: the line that says most, with all that was counted."""
     if len(lines) == 1:
         return lines[0]
     chosen = max(lines, key=lambda call: (call.answered, _counted(call.usage), msgspec.json.encode(_place_free(call))))
@@ -161,7 +174,7 @@ def _unfinished(snapshot: Snapshot, lost: Sequence[str]) -> bool:
 
 
 def _raw_measures(snapshot: Snapshot, calls: Sequence[RawCall]) -> RawMeasures:
-    damaged = [defect for defect in snapshot.defects if defect.file in snapshot.capture_files and _unread(defect)]
+    damaged = [defect for defect in snapshot.defects if defect.file in snapshot.capture_files and is_unread(defect)]
     categories = Counter(call.category for call in calls if call.category is not None)
     return RawMeasures(
         calls=len(calls),
@@ -178,7 +191,7 @@ def _raw_measures(snapshot: Snapshot, calls: Sequence[RawCall]) -> RawMeasures:
     )
 
 
-def _unread(defect: Defect) -> bool:
+def is_unread(defect: Defect) -> bool:
     """True for a line that could not be read, not for one that was only noted."""
     return defect.reason not in ("bom", "missing_newline")
 

@@ -105,5 +105,19 @@ def test_the_empty_generation_on_the_way_is_passed_through() -> None:
     assert cost == {"strict": 4, "terminal": 4, "all": 0}
 
 
+def test_a_break_at_a_call_that_generated_nothing_costs_what_it_would_at_the_call_before() -> None:
+    forge = Forge()
+    forge.root([1], [2, 3], id="c0").then([4], [], id="empty").broken([1, 9], [2, 3], id="c2")
+    rollout = shown_forge(forge)
+    assert lost(rollout, c2="empty") == lost(rollout, c2="c0")
+
+
+def test_behind_a_call_that_generated_nothing_and_lost_its_own_parent_a_break_costs_nothing() -> None:
+    forge = Forge()
+    forge.root([1], [2, 3], id="c0")
+    forge.unresolved([7, 8], [], id="empty").broken([7, 9], [2, 3], id="c2")
+    assert lost(shown_forge(forge), c2="empty")["c2"] == {"strict": 0, "terminal": 0, "all": 0}
+
+
 def test_without_a_break_nothing_is_lost() -> None:
     assert lost(shown_forge(chain(breaks=()))) == {}

@@ -109,6 +109,11 @@ def test_where_no_value_is_whole_there_is_none(text: str) -> None:
     assert json_around(text, len(text) - 1) is None
 
 
+@pytest.mark.parametrize("levels", [300, 900, 960])
+def test_a_value_that_is_nested_too_deeply_to_be_compared_is_none(levels: int) -> None:
+    assert json_around('{"a":' * levels + "1" + "}" * levels, 0) is None
+
+
 def test_a_value_before_or_behind_the_place_is_not_around_it() -> None:
     assert json_around('{"a": 1} x', 9) is None
     assert json_around('x {"a": 1}', 0) is None

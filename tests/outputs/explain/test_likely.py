@@ -59,6 +59,7 @@ RETOLD = [[20, 21, *LONG, STOP], [22, *LONG, STOP, 9]]
         ([30, 20, 21, *LONG, STOP], [30, 22, *LONG, 8, 9], raw(calls(LOOK)), "tool_json_compact"),
         (*RETOLD, raw(calls((*LOOK[:2], '{"word":"quern"}'))), "tool_json_compact"),
         (*RETOLD, raw(calls((*LOOK[:2], "{cut"))), "tool_json_compact"),
+        (*RETOLD, raw(calls((*LOOK[:2], "[" * 300 + "]" * 300))), "tool_json_compact"),
         (*RETOLD, raw(calls((*LOOK[:2], '{"word": "\\u00e9"}'))), "noncanonical_merge"),
     ],
 )

@@ -8,6 +8,7 @@ from tests.support.raw_calls import calls, chat_call, exchange, result, says, sy
 
 ASKED = [system("Be brief."), user("go")]
 TOOLS = [{"type": "function", "function": {"name": "look_up"}}]
+DEEP = '{"a":' * 900 + "1" + "}" * 900
 LOOK = ("k1", "look_up", '{"word": "quern", "n": 1}')
 
 
@@ -54,8 +55,11 @@ def test_other_tools_are_named() -> None:
     [
         (says("yes", reasoning_content="why"), says("yes"), "reasoning_dropped_by_harness"),
         (says("yes", reasoning_content=" \n"), says("yes"), None),
+        (says("yes", reasoning_content="why"), says("yes", reasoning_content="how"), "assistant_text_edited"),
+        (says("yes"), says("yes", reasoning_content="how"), "assistant_text_edited"),
         (says("yes\n"), says("yes"), "content_stripped_by_harness"),
         (says("yes"), says("yes "), "white_space_changed"),
+        (says("oh, yes"), says("oh,\n yes"), "white_space_changed"),
         (says("e\u0301"), says("\u00e9"), "unicode_normalised"),
         (says("yes"), says("no"), "assistant_text_edited"),
         (calls(LOOK), says(""), "tool_call_changed"),
@@ -68,6 +72,7 @@ def test_other_tools_are_named() -> None:
         (calls(LOOK), calls((*LOOK[:2], '{"word": "mill", "n": 1}')), "tool_call_changed"),
         (calls(LOOK), calls((*LOOK[:2], "quern")), "tool_call_changed"),
         (calls((*LOOK[:2], "{cut")), calls(LOOK), "tool_call_changed"),
+        (calls((*LOOK[:2], DEEP)), calls((*LOOK[:2], DEEP.replace(":", ": "))), "tool_call_changed"),
     ],
 )
 def test_what_became_of_the_answer_is_named(answer: Row, copy: Row, cause: str | None) -> None:

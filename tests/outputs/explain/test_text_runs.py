@@ -180,8 +180,8 @@ def test_any_text_in_any_other_pieces_is_retokenised(text: str, one: set[int], o
 @settings(max_examples=150)
 @given(text=some_text, other=some_text, one=cuts, two=cuts)
 def test_another_text_is_never_called_the_same(text: str, other: str, one: set[int], two: set[int]) -> None:
-    """Two texts of which neither begins as the other does."""
-    assume(not (text.startswith(other) or other.startswith(text)))
+    """Two texts that share no beginning: one in other pieces would be the first difference."""
+    assume(text.encode()[0] != other.encode()[0])
     held, new = cut_at(text.encode(), one), cut_at(other.encode(), two)
     found = answered([*held, "!", *LONG, STOP], [*new, "?", *LONG, STOP])
     assert in_answer(found) not in ("noncanonical_merge", "noncanonical_whitespace", "noncanonical_bytes")

@@ -86,11 +86,21 @@ def test_a_row_with_neither_was_never_rebuilt_and_nobody_says_why(row: Row) -> N
         {"n_calls": 2, "chains": 1.5},
         {"n_calls": 2, "terminal_attribution": {"method": "none"}},
         {"n_calls": 2, "parent_link_failures": ["x"]},
+        {"n_calls": -1},
+        {"n_calls": 2, "generated_tokens_captured": 10**400},
+        {"n_calls": 2, "parent_link_failures": {"parent_unresolved": 2**63}},
     ],
 )
 def test_metrics_of_another_shape_are_none(metrics: Row) -> None:
     assert told({METRICS_KEY: metrics, **TOKENS}).metrics is None
     assert told({METRICS_KEY: metrics}).verdict == "masked"
+
+
+def test_half_of_a_surrogate_pair_in_what_a_row_tells_is_spelled_out() -> None:
+    failures = {"\ud800": 1, "parent_unresolved": 1}
+    health = told({METRICS_KEY: WELL | {"error": "empty_capture: \udfff", "parent_link_failures": failures}})
+    assert (health.verdict, health.reasons) == ("masked", ("parent_unresolved", "empty_capture"))
+    assert health.metrics is not None and health.metrics.parent_link_failures == {"\\ud800": 1, "parent_unresolved": 1}
 
 
 @pytest.mark.parametrize("fraction", ["1e999", "-1e999"])
