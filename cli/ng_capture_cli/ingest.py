@@ -1,27 +1,17 @@
 """`ng-capture ingest`: raw calls, in whatever log, into a capture directory."""
 
 import sys
-from collections import Counter
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import msgspec
 import typer
-
-if TYPE_CHECKING:
-    from ng_capture.ingest.ingest import IngestedRollout
-    from ng_capture.records.defects import Defect
 
 from ng_capture.errors import UsageError
 from ng_capture.files.names import is_rollout_id
 from ng_capture.ingest.store import OnConflict
 from ng_capture_cli import exits, options
-from ng_capture_cli.summary import counted, finding_line
-from ng_capture_cli.terminal import Colors, tell
-
-SCHEMA = "ng-capture.ingest/1"
+from ng_capture_cli.terminal import Colors
 
 
 class Format(StrEnum):
@@ -93,6 +83,7 @@ def command(
     """
     from ng_capture.ingest.ingest import Ingestion, Wanted
     from ng_capture.ingest.sources.recognise import recognise
+    from ng_capture_cli.ingest_report import Report
 
     if not sources or to is None:
         missing = "no log given" if not sources else "--to DIR is wanted"
@@ -109,86 +100,15 @@ def command(
     )
     recognition = recognise(sources, log_format, rollout_from)
     ingestion = Ingestion(recognition, to, wanted)
-    tally = _Tally()
+    report = Report(ingestion.defects)
     form = Format.JSON if as_json else form
-    rollouts = tally.watch(ingestion.write())
+    rollouts = report.told(ingestion.write())
     if form is Format.TEXT:
-        _print_findings(ingestion.defects, rollouts, verbose, Colors(color, terminal=sys.stdout.isatty()))
+        report.print_lines(rollouts, verbose, Colors(color, terminal=sys.stdout.isatty()))
     elif form is Format.JSONL:
-        for rollout in rollouts:
-            sys.stdout.buffer.write(msgspec.json.encode(rollout) + b"\n")
-        for defect in ingestion.defects:
-            sys.stdout.buffer.write(msgspec.json.encode({"defect": defect}) + b"\n")
+        report.print_objects(rollouts)
     else:
-        _print_document(ingestion.defects, rollouts)
+        report.print_document(rollouts)
     if not quiet:
-        tally.tell(to, recognition.passed_over)
-    return exits.FINDINGS if tally.errors or _is_error(ingestion.defects) or not tally.rollouts else exits.DONE
-
-
-def _is_error(defects: "Iterable[Defect]") -> bool:
-    from ng_capture.verdicts.reasons import severity_of
-
-    return any(severity_of(defect.reason) == "error" for defect in defects)
-
-
-class _Tally:
-    """What a run did, counted as its rollouts come."""
-
-    def __init__(self) -> None:
-        self.rollouts = 0
-        self.errors = 0
-        self._actions: Counter[str] = Counter()
-        self._reasons: Counter[str] = Counter()
-
-    def watch(self, rollouts: "Iterable[IngestedRollout]") -> "Iterable[IngestedRollout]":
-        for rollout in rollouts:
-            self.rollouts += 1
-            self.errors += _is_error(rollout.defects)
-            self._actions.update(call.action for call in rollout.calls)
-            self._reasons.update(defect.reason for defect in rollout.defects)
-            yield rollout
-
-    def tell(self, to: Path, passed_over: Iterable[str]) -> None:
-        """The last lines of a run."""
-        actions, over = self._actions, list(passed_over)
-        parts = [
-            f"{actions['added']:,} added",
-            f"{actions['there']:,} there already",
-            f"{actions['left_out']:,} without a record",
-        ]
-        if actions["refused"]:
-            parts.append(f"{actions['refused']:,} refused")
-        if over:
-            tell(f"{counted(len(over), 'file')} passed over, no log that is known: {', '.join(over[:3])}")
-        calls = counted(sum(actions.values()), "call")
-        tell(f"{counted(self.rollouts, 'rollout')}, {calls}: {', '.join(parts)}.")
-        if self._reasons:
-            tell("found: " + ", ".join(f"{reason} {count:,}" for reason, count in self._reasons.most_common()))
-        if self.rollouts:
-            tell(f"hint: ng-capture verify {to}")
-
-
-def _print_findings(
-    defects: "Iterable[Defect]", rollouts: "Iterable[IngestedRollout]", verbose: bool, colors: Colors
-) -> None:
-    from ng_capture.verdicts.findings import find
-
-    def tell_all(place: str, found: "Iterable[Defect]") -> None:
-        for defect in found:
-            finding = find(defect)
-            if verbose or finding.severity != "info":
-                sys.stdout.buffer.write(finding_line(place, finding, colors).encode() + b"\n")
-
-    tell_all("ingest", defects)
-    for rollout in rollouts:
-        tell_all(rollout.rollout_id, rollout.defects)
-
-
-def _print_document(defects: "Iterable[Defect]", rollouts: "Iterable[IngestedRollout]") -> None:
-    """One JSON document, written as the rollouts come."""
-    write = sys.stdout.buffer.write
-    write(b'{"schema":%b,"defects":%b,"rollouts":[' % (msgspec.json.encode(SCHEMA), msgspec.json.encode(list(defects))))
-    for number, rollout in enumerate(rollouts):
-        write((b",\n" if number else b"\n") + msgspec.json.encode(rollout))
-    write(b"\n]}\n")
+        report.tell(to, recognition.passed_over)
+    return exits.FINDINGS if report.has_errors or not report.summary.rollouts else exits.DONE

@@ -5,6 +5,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Iterator
+from io import RawIOBase
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -115,13 +116,26 @@ def append_bytes(path: Path, data: bytes) -> None:
     """Durably put bytes behind what a file holds; the file and its name are made where there are none."""
     with _failures_of(path):
         new = not path.exists()
-        with open(path, "ab") as file:
-            file.write(data)
-            file.flush()
+        with open(path, "ab", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            try:
+                _write_all(file, data)
+            except OSError:
+                # what found no room must not be left as half a line, that the next one would be glued to
+                with contextlib.suppress(OSError):
+                    os.ftruncate(file.fileno(), size)
+                raise
             # before anything that the line announces: a power cut must not take the announcement away alone
             os.fsync(file.fileno())
         if new:
             sync_directory(path.parent)
+
+
+def _write_all(file: RawIOBase, data: bytes) -> None:
+    """The system writes what fits and says how much that was."""
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
 
 
 def cut_file(path: Path, size: int) -> None:

@@ -134,6 +134,6 @@ def faults_of(call: RolloutCall) -> Iterator[Defect]:
         if reason == "ambiguous_choices":
             # a fault of the raw call, which has all of them
             name, _, _ = candidate.call_id.rpartition("#")
-            yield place.at(reason=reason, call=name, count=candidate.choices)
+            yield place.at(reason=reason, call=name, choices=candidate.choices)
         else:
             yield place.at(reason=reason, detail=", ".join(candidate.missing) if reason == "partial_tokens" else None)

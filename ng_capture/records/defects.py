@@ -26,6 +26,7 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     found: int | float | str | None = None
     tokens: int | None = None
     logprobs: int | None = None
+    choices: int | None = None
     usage: int | None = None
     ids: int | None = None
     count: int | None = None

@@ -1,6 +1,7 @@
 """A defect as users see it: with its severity and one sentence that holds the numbers."""
 
 from collections.abc import Sequence
+from string import Formatter
 
 import msgspec
 
@@ -17,10 +18,23 @@ class Finding(Defect, frozen=True, kw_only=True, omit_defaults=True):
 
 def find(defect: Defect, *, aside: bool = False) -> Finding:
     """The finding of a defect; `aside` tells that it stands off the delivered chain and masks nothing."""
-    message = _special(defect) or _TEMPLATES.get(defect.reason, "").format_map(_words(defect)) or _meaning(defect)
+    message = _special(defect) or _told(defect) or _meaning(defect)
     if aside:
         message += " (off the delivered chain: masks nothing here)"
     return Finding(**msgspec.structs.asdict(defect), severity=severity_of(defect.reason), message=message)
+
+
+def _told(defect: Defect) -> str | None:
+    """The sentence with the numbers, where the defect has all that it takes."""
+    template, words = _TEMPLATES.get(defect.reason), _words(defect)
+    if template is None or any(words[name] is None for _, name, _, _ in Formatter().parse(template) if name):
+        return None
+    return template.format_map(words)
+
+
+def escaped(text: str) -> str:
+    """The text in ASCII, every other character as its number in four digits or more."""
+    return "".join(letter if letter.isascii() else f"\\u{ord(letter):04x}" for letter in text)
 
 
 def _words(defect: Defect) -> dict[str, object]:
@@ -63,7 +77,7 @@ def _special(defect: Defect) -> str | None:
         return f"the scored call {call} has no usable record{note}" if call else f"the scored call: {defect.detail}"
     if defect.reason == "bad_rollout_id" and isinstance(defect.found, str):
         # look-alike letters are told apart by their numbers alone
-        shown = defect.found.encode("ascii", "backslashreplace").decode()
+        shown = escaped(defect.found)
         return f"{shown} must not become a file name" + (f" ({defect.detail})" if defect.detail else "")
     if defect.reason == "digest_mismatch" and defect.detail == "length":
         return f"call {call}: the record says {defect.expected} ids, its own are {defect.found}"
@@ -114,7 +128,7 @@ _TEMPLATES = {
     "multiple_roots": "{several} first calls and nothing that names the right chain: {detail}",
     "multiple_ends": "{several} last calls and nothing that names the right one: {detail}",
     "ambiguous_retry": "calls {calls} answer one prompt and nothing extends or names one of them",
-    "ambiguous_choices": "call {call} has {count} choices and nothing extends or names one of them",
+    "ambiguous_choices": "call {call} has {choices} choices and nothing extends or names one of them",
     "terminal_ambiguous": "the scored response may be that of {calls}",
     "witness_disagreement": "the scored call is named differently: {detail}",
     "terminal_chain_broken": "the chain of the scored call {call} holds a fault",

@@ -196,7 +196,7 @@ def _unsettled(analysis: Analysis, group: Iterable[str]) -> Defect:
     found = _between(analysis, "ambiguous_retry", calls)
     if len(of_calls) > 1 or None in of_calls:
         return found
-    return found.at(reason="ambiguous_choices", call=of_calls.pop(), count=len(calls))
+    return found.at(reason="ambiguous_choices", call=of_calls.pop(), choices=len(calls))
 
 
 def _between(analysis: Analysis, reason: str, calls: Iterable[str]) -> Defect:

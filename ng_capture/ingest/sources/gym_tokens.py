@@ -1,6 +1,6 @@
 """NeMo Gym's `<rollout id>.tokens.jsonl`: records already, with their links (capture-files.md 2)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ng_capture.files.names import FileKind, parse_name
 from ng_capture.files.reading import Line
@@ -11,6 +11,7 @@ from ng_capture.ingest.sources.lines import each_line
 from ng_capture.ingest.sources.opening import SourceFile
 from ng_capture.ingest.sources.rollouts import file_name_claims
 from ng_capture.records.defects import Defect
+from ng_capture.records.lifecycle import decode_call_lines, decode_state
 from ng_capture.records.token_entry import decode_entry
 
 
@@ -23,12 +24,35 @@ def _recognises(head: Head) -> bool:
 
 def _read(file: SourceFile) -> Iterator[Reading]:
     of_file = file_name_claims(file.file_name)
+    seen = set()
     for reading in each_line(file, lambda line: _decoded(file, of_file, line)):
         yield reading
-        if isinstance(reading, TokenLine) and not reading.terminated:
-            yield reading.entry.locate(Defect(reason="missing_newline"))
-    if file.has_beside(FileKind.INCOMPLETE):
-        yield Defect(reason="capture_incomplete", file=file.name, detail="the rollout is marked incomplete")
+        if isinstance(reading, TokenLine):
+            seen.add(reading.entry.call_id)
+            if not reading.terminated:
+                yield Defect(reason="missing_newline", file=file.name, line=reading.entry.line, byte=reading.entry.byte)
+    yield from _lost(file, seen)
+
+
+def _lost(file: SourceFile, seen: Collection[str]) -> Iterator[Defect]:
+    """What the files beside the records say of calls that have none (capture-files.md 1.5 and 1.6)."""
+    data = file.read_beside(FileKind.STATE)
+    settled = set(seen)
+    marked = file.has_beside(FileKind.INCOMPLETE)
+    try:
+        state = None if data is None else decode_state(data)
+    except ValueError:
+        yield Defect(reason="state_unreadable", file=file.name)
+        state = None
+    if state is not None:
+        settled |= {refusal.model_call_id for refusal in state.refusals}
+        marked = marked or state.incomplete
+    for line in decode_call_lines(file.read_beside(FileKind.INTENTS) or b""):
+        if line.call_id and line.call_id not in settled:
+            detail = "was announced but has no record"
+            yield Defect(reason="capture_incomplete", file=file.name, call=line.call_id, detail=detail)
+    if marked:
+        yield Defect(reason="capture_incomplete", file=file.name, detail="the rollout is marked so")
 
 
 def _decoded(file: SourceFile, of_file: Sequence[RolloutClaim], line: Line) -> TokenLine:

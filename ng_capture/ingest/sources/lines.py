@@ -1,5 +1,6 @@
 """The lines of a JSONL log and whole JSON documents, one held at a time; bad bytes become defects."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ from ng_capture.records.json_text import BOM
 from ng_capture.records.token_entry import Unreadable
 
 _Read = TypeVar("_Read")
+_CALL = re.compile(rb'"model_call_id"\s*:\s*"([A-Za-z0-9._:-]{1,200})"')
 
 
 class JsonLine(msgspec.Struct, frozen=True, eq=False):
@@ -106,6 +108,10 @@ def _kind_of_damage(place: Defect, line: Line) -> Defect:
     """What kind of damage makes a line no JSON (reasons.md, Lines and files)."""
     if place.reason != "damaged_line":
         return place
+    named = _CALL.findall(line.data)
+    if len(named) == 1:
+        # the call whose record was cut: it is missed until it comes whole
+        place = place.at(call=named[0].decode())
     if b"\0" in line.data:
         return place.at(reason="nul_bytes", count=line.data.count(b"\0"))
     return place if line.terminated else place.at(reason="torn_tail")

@@ -49,6 +49,16 @@ class SourceFile:
         name = parse_name(Path(self.path).name)
         return name is not None and Path(self.path).with_name(f"{name.rollout_id}.{kind}").exists()
 
+    def read_beside(self, kind: FileKind) -> bytes | None:
+        """The small file of that kind beside a file that is named after a rollout, None where there is none."""
+        if not self.has_beside(kind):
+            return None
+        name = Path(self.path).name.partition(f".{FileKind.TOKENS}")[0]
+        try:
+            return Path(self.path).with_name(f"{name}.{kind}").read_bytes()
+        except OSError as error:
+            raise SurroundingsError(f"{self.name}: {name}.{kind} cannot be read: {error.strerror}") from error
+
     def open(self) -> CaptureFile:
         return CaptureFile(self.path, self._compression)
 

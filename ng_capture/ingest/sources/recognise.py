@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ng_capture.errors import SurroundingsError, UsageError
-from ng_capture.files.names import shown
+from ng_capture.files.names import LOCK_NAME, parse_name, shown
 from ng_capture.ingest.sources.agent_lightning import AGENT_LIGHTNING
 from ng_capture.ingest.sources.gym_capture import GYM_CAPTURE
 from ng_capture.ingest.sources.gym_tokens import GYM_TOKENS
@@ -85,7 +85,7 @@ def recognise(sources: Sequence[str], name: str | None = None, rollout_from: str
                 raise _unknown(file, text)
             elif text:
                 refused.append(Defect(reason="text_only_source", file=file.name, detail=f"{text.title}: {text.why}"))
-            else:
+            elif parse_name(file.file_name) is None and not file.file_name.endswith(f".{LOCK_NAME}"):
                 passed_over.append(file.name)
     if not files and not refused:
         raise UsageError(f"{', '.join(map(shown, sources))}: no log that can be read", hint=_formats_hint())
@@ -111,7 +111,10 @@ def _formats_hint() -> str:
 
 
 def _walk(folder: str) -> Iterator[str]:
-    """The regular files of a folder and of the folders in it, in natural order; links to folders are not followed."""
+    """The regular files of a folder and of the folders in it, in natural order.
+
+    Links to folders are not followed; hidden folders are somebody's own, the trash of a capture directory among them.
+    """
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: natural_key(entry.name))
@@ -119,6 +122,7 @@ def _walk(folder: str) -> Iterator[str]:
         raise SurroundingsError(f"{shown(folder)}: cannot be listed: {error.strerror}") from error
     for entry in found:
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(entry.path)
+            if not entry.name.startswith("."):
+                yield from _walk(entry.path)
         elif entry.is_file():
             yield entry.path

@@ -43,9 +43,7 @@ def resolve_rollout(claims: Iterable[RolloutClaim]) -> str | Defect:
             )
         first = chosen[0]
     if not is_rollout_id(first.rollout_id):
-        return Defect(
-            reason="bad_rollout_id", found=first.rollout_id, detail=f"from the {_spoken(first)}"
-        )
+        return Defect(reason="bad_rollout_id", found=first.rollout_id, detail=f"from the {_spoken(first)}")
     return first.rollout_id
 
 

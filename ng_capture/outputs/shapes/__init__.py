@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from ng_capture.outputs.shapes.captured import FinishedRow, RawCallLine, StoreStateFile, TokenLine
 from ng_capture.outputs.shapes.health import HealthFile
+from ng_capture.outputs.shapes.ingested import IngestDocument, IngestedRolloutShape
 from ng_capture.outputs.shapes.shown import (
     ExplainedDirectory,
     ExplainedRollout,
@@ -28,6 +29,8 @@ SHAPES: dict[str, type[BaseModel]] = {
     "store-state": StoreStateFile,
     "model-call": RawCallLine,
     "finished-row": FinishedRow,
+    "ingested-rollout": IngestedRolloutShape,
+    "ingest-document": IngestDocument,
     "verdict": RolloutVerdict,
     "verify-document": VerifyDocument,
     "health-document": HealthFile,

@@ -32,6 +32,7 @@ class FindingShape(Written):
     found: int | float | str | None = None
     tokens: int | None = None
     logprobs: int | None = None
+    choices: int | None = None
     usage: int | None = None
     ids: int | None = None
     count: int | None = None

@@ -117,6 +117,8 @@ def _opened(file: Any, mode: str = "r", buffering: int = -1, *more: Any, **named
         if isinstance(file, int)
         else _event("open", lambda: _Raw(file, plain), path=file)
     )
+    if buffering == 0:
+        return raw
     binary = io.BufferedRandom(raw, _BUFFER) if "+" in mode else io.BufferedWriter(raw, _BUFFER)
     if "b" in mode:
         return binary
