@@ -5,7 +5,21 @@ from typing import Annotated
 import typer
 
 from ng_capture import __version__
-from ng_capture_cli import exits, explain, gc, health, ingest, reason, rebuild, schema, show, steps, trash, verify
+from ng_capture_cli import (
+    exits,
+    explain,
+    formats,
+    gc,
+    health,
+    ingest,
+    reason,
+    rebuild,
+    schema,
+    show,
+    steps,
+    trash,
+    verify,
+)
 
 app = typer.Typer(
     name="ng-capture",
@@ -44,5 +58,6 @@ app.command("steps")(exits.quietly(steps.command))
 app.command("health")(exits.quietly(health.command))
 app.command("gc")(exits.quietly(gc.command))
 app.add_typer(trash.trash)
+app.command("formats")(exits.quietly(formats.command))
 app.command("reason")(exits.quietly(reason.command))
 app.command("schema")(exits.quietly(schema.command))

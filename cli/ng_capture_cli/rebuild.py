@@ -1,5 +1,6 @@
 """`ng-capture rebuild`: token-bearing rollouts or training rows, and the receipt that covers them."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,11 +10,16 @@ if TYPE_CHECKING:
     from ng_capture.outputs.rebuild import Rebuilt
     from ng_capture.outputs.receipt import ReceiptRollout
     from ng_capture.outputs.report import Tally
+    from ng_capture.outputs.rows_file import RowsFile
 
 from ng_capture.errors import UsageError
+from ng_capture.files.listing import Listing
+from ng_capture.outputs.export.choices import AdvantageOf, Export, OnOverflow, RewardSplit, Weight
+from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
 from ng_capture.verdicts.judging import Judging, Policy
-from ng_capture_cli import exits, options
+from ng_capture_cli import exits, export_options, options
+from ng_capture_cli.accounts import Accounts
 from ng_capture_cli.summary import counted, finding_line, tell_rows, tell_summary
 from ng_capture_cli.terminal import tell, tell_error
 
@@ -22,12 +28,14 @@ _SHOWN = 20
 
 
 def command(
-    output: Annotated[str, typer.Option("--output", "-o", metavar="OUT", help="JSONL, or Parquet if it ends in it.")],
     paths: options.Paths = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="OUT", help="JSONL, or Parquet if it ends in it; - pipes.")
+    ] = None,
     rollouts: options.Rollouts = None,
-    to: Annotated[Shape, typer.Option("--to", help="Finished rows with tokens, or one training row per chain.")] = (
-        Shape.ROLLOUTS
-    ),
+    to: Annotated[
+        Shape, typer.Option("--to", help="Finished rows, one training row per chain, or a format of `formats`.")
+    ] = Shape.ROLLOUTS,
     policy: options.ThePolicy = Policy.TERMINAL,
     policy_model: options.PolicyModel = None,
     infer_links: options.InferLinks = False,
@@ -41,6 +49,16 @@ def command(
     receipt: Annotated[
         str | None, typer.Option("--receipt", metavar="FILE", help="Where the receipt goes (default OUT.receipt.json).")
     ] = None,
+    max_length: export_options.MaxLength = None,
+    on_overflow: export_options.Overflow = OnOverflow.DROP,
+    mask_truncated: export_options.MaskTruncated = False,
+    min_trainable: export_options.MinTrainable = 1,
+    reward: export_options.Reward = RewardSplit.FULL,
+    reward_field: export_options.RewardField = None,
+    group_by: export_options.GroupBy = None,
+    advantage: export_options.Advantage = AdvantageOf.NONE,
+    weight: export_options.RowWeight = Weight.ROLLOUT,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would become of every token.")] = False,
     files_from: options.FilesFrom = None,
     include: options.Include = None,
     exclude: options.Exclude = None,
@@ -56,7 +74,20 @@ def command(
     from ng_capture.outputs.rows_file import RowsFile
     from ng_capture.outputs.writer import RebuildWriter
 
+    export = Export(
+        max_length=max_length,
+        on_overflow=on_overflow,
+        mask_truncated=mask_truncated,
+        min_trainable=min_trainable,
+        reward=reward,
+        reward_field=reward_field,
+        group_by=group_by,
+        advantage=advantage,
+        weight=weight,
+    )
+    output = _checked_output(output, dry_run)
     _check_format(output, to, attach_calls=attach_calls)
+    export_options.check_export(to, export, with_rows=rollouts is not None)
     listing = options.find_rollouts(paths, files_from, include, exclude)
     inputs = {"the finished rows": rollouts, "the list of paths": files_from}
     options.check_output(listing, output, {**inputs, "the receipt": receipt})
@@ -68,23 +99,45 @@ def command(
         masked=masked,
         sealing=seal,
         attach_calls=attach_calls,
+        export=export,
         table=output.endswith(PARQUET),
     )
     tally = Tally()
     watch = _Watch(tally, quiet=quiet)
+    results = watch.over(rebuild(listing, rows, how, jobs))
+    if dry_run:
+        accounts = Accounts()
+        accounts.print_all(results)
+        return _ended(watch, tally, rows, listing, quiet)
     with RebuildWriter(output, receipt, how, rows) as writer:
-        writer.write_all(watch.over(rebuild(listing, rows, how, jobs)))
+        writer.write_all(results)
+    code = _ended(watch, tally, rows, listing, quiet)
+    if not quiet and output != "-":
+        tell(f"wrote {counted(writer.rows, 'row')}, {counted(writer.size, 'byte')} to {output}")
+    return code
+
+
+def _ended(watch: "_Watch", tally: "Tally", rows: "RowsFile | None", listing: Listing, quiet: bool) -> int:
+    """Tell how it went; gives the exit code."""
     for failure in watch.failures:
         tell_error(failure)
     faulty = tell_rows(rows, listing, quiet)
     summary = tally.summary()
     if not quiet:
         tell_summary(summary)
-        if output != "-":
-            tell(f"wrote {counted(writer.rows, 'row')}, {counted(writer.size, 'byte')} to {output}")
+        if watch.left_out:
+            why = ", ".join(f"{reason} {count:,}" for reason, count in watch.left_out.most_common())
+            tell(f"rows left out: {why}")
     if watch.failures:
         return exits.SURROUNDINGS
     return exits.FINDINGS if faulty or not summary.trainable else exits.DONE
+
+
+def _checked_output(output: str | None, dry_run: bool) -> str:
+    if dry_run == (output is not None):
+        message = "--dry-run writes nothing: it takes no -o" if dry_run else "-o OUT is wanted"
+        raise UsageError(message, hint="ng-capture rebuild <capture directory> -o OUT")
+    return output or "-"
 
 
 class _Watch:
@@ -93,6 +146,7 @@ class _Watch:
     def __init__(self, tally: "Tally", *, quiet: bool) -> None:
         self.failures: list[str] = []
         self._tally = tally
+        self.left_out: Counter[str] = Counter()
         self._quiet = quiet
         self._findings = 0
 
@@ -101,6 +155,7 @@ class _Watch:
         for result in results:
             if result.failure is not None:
                 self.failures.append(result.failure)
+            self.left_out.update(each.reason for each in result.left_out)
             if result.notice is not None:
                 tell(result.notice)
             if result.receipt is not None:
@@ -119,7 +174,11 @@ class _Watch:
 
 
 def _check_format(output: str, to: Shape, *, attach_calls: bool) -> None:
-    if attach_calls and to is Shape.ROWS:
+    if attach_calls and to is not Shape.ROLLOUTS:
         raise UsageError("--attach-calls: training rows hold no calls", hint="ng-capture steps PATH -f jsonl")
-    if output.endswith(PARQUET) and to is Shape.ROLLOUTS:
-        raise UsageError("Parquet holds training rows only", hint=f"ng-capture rebuild ... --to rows -o {output}")
+    if not output.endswith(PARQUET):
+        return
+    known = FORMATS.get(to.value)
+    if to in (Shape.ROLLOUTS, Shape.GYM_RESPONSE) or (known is not None and not known.tables):
+        hint = f"ng-capture rebuild ... --to rows -o {output}"
+        raise UsageError(f"Parquet holds training rows only: {to.value} is JSONL", hint=hint)

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ng_capture.files.writing import AtomicFile
+from ng_capture.outputs.export.formats.interface import ColumnType
+from ng_capture.outputs.export.made import Record
 from ng_capture.outputs.training_rows import TableRow
 
 _GROUP_TOKENS = 500_000
@@ -68,6 +70,15 @@ _LONG = pa.schema(
         "routed_experts": pa.list_(pa.list_(pa.list_(pa.int32()))),
     }
 )
+_TYPES: Mapping[ColumnType, pa.DataType] = {
+    "ids": pa.list_(pa.int32()),
+    "mask": pa.list_(pa.int8()),
+    "floats": pa.list_(pa.float32()),
+    "text": pa.string(),
+    "number": pa.float64(),
+    "int": pa.int64(),
+    "flag": pa.bool_(),
+}
 SCHEMA = pa.schema([*_HEAD, *_LONG])
 """Columns and types of a file of training rows, the same for any rows."""
 
@@ -84,6 +95,23 @@ def write_parquet(file: AtomicFile, rows: Iterable[TableRow]) -> None:
                 writer.write_table(group.take())
         if group.rows:
             writer.write_table(group.take())
+
+
+def write_records(file: AtomicFile, columns: Mapping[str, ColumnType], records: Iterable[Record]) -> None:
+    """Write the rows of a trainer's format; raises SurroundingsError where the file cannot be written."""
+    pa.set_memory_pool(pa.system_memory_pool())
+    schema = pa.schema([pa.field(name, _TYPES[kind]) for name, kind in columns.items()])
+    group: list[Record] = []
+    tokens = 0
+    with pq.ParquetWriter(_Stream(file), schema, compression="zstd") as writer:
+        for record in records:
+            group.append(record)
+            tokens += sum(len(value) for value in record.values() if isinstance(value, list))
+            if tokens >= _GROUP_TOKENS or len(group) >= _GROUP_ROWS:
+                writer.write_table(pa.Table.from_pylist(group, schema))
+                group, tokens = [], 0
+        if group:
+            writer.write_table(pa.Table.from_pylist(group, schema))
 
 
 class TableWriter:

@@ -4,11 +4,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ng_capture.errors import SurroundingsError
+from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.files.listing import Listing
 from ng_capture.files.names import FileKind
 from ng_capture.outputs.chunks import Chunk, joined
 from ng_capture.outputs.delivery import deliver, deliver_unjudged
+from ng_capture.outputs.export.choices import NO_CHOICE, AdvantageOf
+from ng_capture.outputs.export.cutting import LeftOut, TooLong
+from ng_capture.outputs.export.made import Made, Record, make, scored
+from ng_capture.outputs.export.rewards import Scored, advantages
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
 from ng_capture.outputs.receipt import ReceiptRollout, receipt_rollout
 from ng_capture.outputs.rows_file import RowsFile, decoded
@@ -22,11 +26,12 @@ from ng_capture.verdicts.judge import Judgement
 
 
 class RebuildTask(msgspec.Struct, frozen=True, eq=False):
-    """One rollout to rebuild; `error` is set for a row that names none."""
+    """One rollout to rebuild; `error` is set for a row that names none. `advantage` is that over its group."""
 
     job: VerifyTask
     rebuild: Rebuild
     error: str | None = None
+    advantage: float | None = None
 
 
 class Rebuilt(msgspec.Struct, frozen=True, eq=False, kw_only=True):
@@ -38,16 +43,38 @@ class Rebuilt(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     lines: list[list[Chunk]] = []
     table: list[TableRow] = []
+    records: list[Record] = []
+    left_out: tuple[LeftOut, ...] = ()
+    trained: int = 0
     receipt: ReceiptRollout | None = None
     calls: int = 0
     notice: str | None = None
     failure: str | None = None
 
+    @property
+    def rows(self) -> int:
+        """How many rows there are of it."""
+        return len(self.lines) + len(self.table) + len(self.records)
+
 
 def rebuild(listing: Listing, rows: RowsFile | None, how: Rebuild, jobs: int = 1) -> Iterator[Rebuilt]:
     """Every rollout rebuilt: finished rows in the order of their file, everything else in natural order of the ids."""
     how = msgspec.structs.replace(how, copied=jobs > 1)
-    return in_order(rebuild_rollout, _tasks(listing, rows, how), jobs)
+    tasks = _tasks(listing, rows, how)
+    if how.export.advantage is not AdvantageOf.NONE:
+        # all of a group have to be known before the first of them is written
+        votes = filter(None, in_order(score_rollout, _tasks(listing, rows, how), jobs))
+        found = advantages(votes, how.export.advantage)
+        tasks = (msgspec.structs.replace(task, advantage=found.get(task.job.rollout_id)) for task in tasks)
+    return in_order(rebuild_rollout, tasks, jobs)
+
+
+def score_rollout(task: RebuildTask) -> Scored | None:
+    """The vote of one rollout in its group; None for one that is not exported, or cannot be read."""
+    try:
+        return scored(judge_task(task.job), decoded(task.job.row), task.rebuild)
+    except SurroundingsError:
+        return None
 
 
 def rebuild_rollout(task: RebuildTask) -> Rebuilt:
@@ -62,10 +89,16 @@ def rebuild_rollout(task: RebuildTask) -> Rebuilt:
         judgement = judge_task(job, hashed=True)
     except SurroundingsError as error:
         return _refused(job, how, error.message, error.message)
-    lines, table = _written(judgement, job, how)
+    try:
+        made = _made(judgement, job, how, task.advantage)
+    except TooLong as error:
+        raise UsageError(f"{job.rollout_id}: {error}", hint="a higher --max-length, or --on-overflow drop") from error
     return Rebuilt(
-        lines=lines,
-        table=table,
+        lines=[[joined(line)] for line in made.lines] if how.copied else made.lines,
+        table=made.table,
+        records=made.records,
+        left_out=made.left_out,
+        trained=made.trained if made.trained or made.left_out else judgement.accounting.trained,
         receipt=receipt_rollout(judgement, decoded(job.row), job.directory, sealing.sealed),
         calls=len(judgement.analysis.calls),
         notice=sealing.notice,
@@ -91,18 +124,19 @@ def _sealed(job: VerifyTask) -> _Sealing:
     return _Sealing(sealed)
 
 
-def _written(judgement: Judgement, job: VerifyTask, how: Rebuild) -> tuple[list[list[Chunk]], list[TableRow]]:
+def _made(judgement: Judgement, job: VerifyTask, how: Rebuild, advantage: float | None) -> Made:
     row = decoded(job.row)
-    if how.shape is Shape.ROWS:
-        made = training_rows(judgement, row)
-        if how.table:
-            return [], [each.as_table_row() for each in made]
-        lines = [each.as_json() for each in made]
-    elif judgement.verdict == "masked" and how.masked is Masked.DROP:
-        lines = []
-    else:
-        lines = deliver(judgement, row, job.row, _calls(job, how, judgement.snapshot))
-    return ([[joined(line)] for line in lines] if how.copied else lines), []
+    if how.shape is Shape.ROLLOUTS:
+        if judgement.verdict == "masked" and how.masked is Masked.DROP:
+            return Made()
+        return Made(lines=deliver(judgement, row, job.row, _calls(job, how, judgement.snapshot)))
+    if how.shape is not Shape.ROWS or how.export != NO_CHOICE:
+        return make(judgement, row, how, advantage)
+    rows = training_rows(judgement, row)
+    if how.table:
+        return Made(table=[each.as_table_row() for each in rows])
+    # long arrays from where they lie
+    return Made(lines=[each.as_json() for each in rows])
 
 
 def _refused(job: VerifyTask, how: Rebuild, error: str, failure: str | None) -> Rebuilt:
@@ -117,7 +151,7 @@ def _calls(job: VerifyTask, how: Rebuild, snapshot: Snapshot | None = None) -> b
 
 
 def _tasks(listing: Listing, rows: RowsFile | None, how: Rebuild) -> Iterator[RebuildTask]:
-    if rows is None or how.shape is Shape.ROWS:
+    if rows is None or how.shape is not Shape.ROLLOUTS:
         for job in verify_tasks(listing, rows, how.judging):
             yield RebuildTask(job, how)
         return

@@ -4,14 +4,23 @@ from enum import StrEnum
 
 import msgspec
 
+from ng_capture.outputs.export.choices import NO_CHOICE, Export
 from ng_capture.verdicts.judging import Judging
 
 
 class Shape(StrEnum):
-    """What a rebuild writes: finished rows with rebuilt responses, or one training row per chain."""
+    """What a rebuild writes: finished rows with rebuilt responses, one row a chain, or a trainer's format."""
 
     ROLLOUTS = "rollouts"
     ROWS = "rows"
+    GYM_RESPONSE = "gym-response"
+    HF_LABELS = "hf-labels"
+    TINKER = "tinker"
+    TRL_GRPO = "trl-grpo"
+    SKYRL_SFT = "skyrl-sft"
+    SKYRL = "skyrl"
+    VERL = "verl"
+    SLIME = "slime"
 
 
 class Masked(StrEnum):
@@ -25,6 +34,7 @@ class Rebuild(msgspec.Struct, frozen=True):
     """How to rebuild. `table`: rows as arrays, for a columnar file; `copied`: lines that may leave the process.
 
     `attach_calls`: every finished row also gets the model calls of its rollout (capture-files.md 7.4).
+    `export` is for everything but finished rows.
     """
 
     shape: Shape
@@ -32,5 +42,6 @@ class Rebuild(msgspec.Struct, frozen=True):
     masked: Masked = Masked.KEEP
     sealing: bool = False
     attach_calls: bool = False
+    export: Export = NO_CHOICE
     table: bool = False
     copied: bool = False

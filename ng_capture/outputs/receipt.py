@@ -4,6 +4,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ng_capture import __version__
+from ng_capture.outputs.export.choices import Export
 from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.records.snapshot import InputFile
 from ng_capture.store.seal import Sealed
@@ -23,7 +24,10 @@ def receipt_place(output: str) -> str:
 
 
 class ReceiptOptions(msgspec.Struct, frozen=True):
-    """The options that decide what is in the output; `attach_calls` is told only where calls are attached."""
+    """The options that decide what is in the output.
+
+    `attach_calls` is told only where calls are attached, `export` only where something about rows was chosen.
+    """
 
     to: str
     policy: str
@@ -32,6 +36,7 @@ class ReceiptOptions(msgspec.Struct, frozen=True):
     masked: str
     rollouts: InputFile | None
     attach_calls: bool | UnsetType = UNSET
+    export: Export | UnsetType = UNSET
 
 
 class ReceiptOutput(msgspec.Struct, frozen=True):

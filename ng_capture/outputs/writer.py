@@ -14,8 +14,11 @@ from msgspec import UNSET
 from ng_capture.files.names import shown
 from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import AtomicFile, discard
+from ng_capture.outputs.export.choices import NO_CHOICE
+from ng_capture.outputs.export.formats import FORMATS
+from ng_capture.outputs.export.made import Record
 from ng_capture.outputs.rebuild import Rebuilt
-from ng_capture.outputs.rebuilding import Rebuild
+from ng_capture.outputs.rebuilding import Rebuild, Shape
 from ng_capture.outputs.receipt import ReceiptOptions, ReceiptOutput, receipt_head, receipt_place, receipt_tail
 from ng_capture.outputs.rows_file import RowsFile
 from ng_capture.outputs.training_rows import TableRow
@@ -93,10 +96,18 @@ class RebuildWriter:
                 self._printed += len(chunk)
 
     def _write_table(self, results: Iterable[Rebuilt]) -> None:
-        from ng_capture.outputs.parquet import write_parquet
+        from ng_capture.outputs.parquet import write_parquet, write_records
 
         assert self._file is not None
-        write_parquet(self._file, self._table_rows(results))
+        if self._how.shape is Shape.ROWS:
+            write_parquet(self._file, self._table_rows(results))
+        else:
+            write_records(self._file, FORMATS[self._how.shape.value].columns, self._records(results))
+
+    def _records(self, results: Iterable[Rebuilt]) -> Iterator[Record]:
+        for result in results:
+            yield from result.records
+            self._note(result, len(result.records))
 
     def _table_rows(self, results: Iterable[Rebuilt]) -> Iterator[TableRow]:
         for result in results:
@@ -106,7 +117,8 @@ class RebuildWriter:
     def _note(self, result: Rebuilt, count: int) -> None:
         if self._receipt is not None and result.receipt is not None:
             places = tuple(range(self.rows, self.rows + count))
-            covered = result.receipt.covered and bool(places)
+            # what was left out may still be wanted
+            covered = result.receipt.covered and bool(places) and not result.left_out
             entry = msgspec.structs.replace(result.receipt, rows=places, covered=covered)
             self._receipt.write(b",\n" if self._entries else b"\n", msgspec.json.encode(entry))
             self._entries += 1
@@ -122,6 +134,7 @@ class RebuildWriter:
             masked=how.masked.value,
             rollouts=None if self._rows_file is None else _described(self._rows_file.path),
             attach_calls=how.attach_calls or UNSET,
+            export=how.export if how.export != NO_CHOICE else UNSET,
         )
 
     def _drop_old_receipt(self, kind: type[BaseException] | None, *_: object) -> bool:

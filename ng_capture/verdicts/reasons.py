@@ -119,6 +119,7 @@ mixed_weight_versions | info | calls of one rollout were sampled from different 
 # Export
 over_max_length | warning | longer than --max-length: dropped or cut as --on-overflow says | raise the limit
 no_trainable_tokens | warning | after the cut no trained token is left; no row | raise the limit
+reward_missing | warning | the format needs a reward and the finished row has none | give the finished rows (--rollouts), or name the field (--reward-field)
 below_min_trainable | warning | fewer trained tokens than --min-trainable; no row | lower it
 # gc: why a rollout or file is kept
 masked | info | evidence of a masked rollout | --include-masked, once you know why

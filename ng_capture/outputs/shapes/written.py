@@ -259,16 +259,33 @@ class InputFileShape(Written):
     sha256: str | None
 
 
+class ExportShape(Written):
+    """What was chosen about training rows."""
+
+    max_length: int | None
+    on_overflow: Literal["drop", "cut-turn", "cut", "fail"]
+    mask_truncated: bool
+    min_trainable: int
+    reward: Literal["full", "share", "last"]
+    reward_field: str | None
+    group_by: str | None
+    advantage: Literal["none", "grpo", "loo", "mean-centred"]
+    weight: Literal["rollout", "token"]
+
+
 class ReceiptOptionsShape(Written):
     """The options that decide what is in the output."""
 
-    to: Literal["rollouts", "rows"]
+    to: Literal[
+        "rollouts", "rows", "gym-response", "hf-labels", "tinker", "trl-grpo", "skyrl-sft", "skyrl", "verl", "slime"
+    ]
     policy: Literal["strict", "terminal", "all"]
     policy_model: str | None
     infer_links: bool
     masked: Literal["keep", "drop"]
     rollouts: InputFileShape | None
     attach_calls: bool = Field(False, description="Told only where it is so.")
+    export: ExportShape | None = Field(None, description="Told only where something about rows was chosen.")
 
 
 class ReceiptRolloutShape(Written):

@@ -1,0 +1,73 @@
+"""Options of `ng-capture rebuild` that shape training rows, and what they may be asked for."""
+
+from typing import Annotated
+
+import typer
+
+from ng_capture.errors import UsageError
+from ng_capture.outputs.export.choices import NO_CHOICE, AdvantageOf, Export, OnOverflow, RewardSplit, Weight
+from ng_capture.outputs.rebuilding import Shape
+
+MaxLength = Annotated[int | None, typer.Option("--max-length", metavar="N", min=2, help="The most tokens of a row.")]
+Overflow = Annotated[
+    OnOverflow,
+    typer.Option(
+        "--on-overflow", help="A longer row is left out, cut behind its last whole call, cut, or stops the run."
+    ),
+]
+MaskTruncated = Annotated[
+    bool,
+    typer.Option(
+        "--mask-truncated",
+        help="No loss on a last answer that stopped at its length limit.",
+    ),
+]
+MinTrainable = Annotated[
+    int,
+    typer.Option(
+        "--min-trainable",
+        metavar="N",
+        min=1,
+        help="The fewest trained tokens of a row.",
+    ),
+]
+Reward = Annotated[
+    RewardSplit,
+    typer.Option(
+        "--reward", help="Of several rows of a rollout each has all of its reward, its share, or the last one all."
+    ),
+]
+RewardField = Annotated[
+    str | None,
+    typer.Option(
+        "--reward-field",
+        metavar="PATH",
+        help="Where a finished row has its reward (default: reward).",
+    ),
+]
+GroupBy = Annotated[
+    str | None,
+    typer.Option(
+        "--group-by", metavar="task|PATH", help="What makes a group: the task, or a field of the finished row."
+    ),
+]
+Advantage = Annotated[
+    AdvantageOf, typer.Option("--advantage", help="How advantages are made of the rewards of a group.")
+]
+RowWeight = Annotated[
+    Weight, typer.Option("--weight", help="What counts once: a rollout, however many rows, or a token.")
+]
+
+
+def check_export(to: Shape, export: Export, *, with_rows: bool) -> None:
+    """Raises UsageError for choices that the format has no place for, or that nothing can answer."""
+    if export == NO_CHOICE:
+        return
+    if to is Shape.ROLLOUTS:
+        raise UsageError("finished rows are delivered as they are", hint="these options are for --to rows and the like")
+    whole = Export(reward=export.reward, reward_field=export.reward_field, group_by=export.group_by)
+    if to is Shape.GYM_RESPONSE and export != whole:
+        raise UsageError("gym-response holds whole chains: nothing is cut, masked or weighed in it")
+    asks_rows = export.reward_field or export.group_by or export.advantage is not AdvantageOf.NONE
+    if asks_rows and not with_rows:
+        raise UsageError("rewards and groups stand in the finished rows", hint="--rollouts FILE")

@@ -1,0 +1,69 @@
+"""`ng-capture formats`: what `rebuild --to` writes, and for whom."""
+
+import sys
+from typing import Annotated
+
+import msgspec
+import typer
+
+from ng_capture.outputs.rebuilding import Shape
+from ng_capture_cli import exits
+
+_OURS = {
+    Shape.ROLLOUTS: "finished rows with token-bearing responses, as NeMo Gym delivers them",
+    Shape.ROWS: "one neutral row a chain: tokens, mask, log probabilities, spans, accounting",
+    Shape.GYM_RESPONSE: "one finished row a chain: contiguous items, for NeMo RL's converter",
+}
+
+
+class ToldFormat(msgspec.Struct, frozen=True):
+    """A format as it is printed."""
+
+    name: str
+    trainer: str
+    checked: str
+    files: tuple[str, ...]
+    alignment: str
+    needs: tuple[str, ...]
+    drops: str
+
+
+def command(
+    as_json: Annotated[
+        bool, typer.Option("--json", envvar="NG_CAPTURE_FORMATS_JSON", help="One object a format.")
+    ] = False,
+) -> int:
+    """List the formats of `rebuild --to`: trainer, version checked, kinds of file, alignment, what is dropped."""
+    for told in _told():
+        if as_json:
+            sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+            continue
+        lines = [f"{told.name:<13} {told.trainer} ({told.checked}); {', '.join(told.files)}", f"  {told.alignment}"]
+        lines += [f"  needs: {', '.join(told.needs)}"] if told.needs else []
+        lines += [f"  drops: {told.drops}"] if told.drops else []
+        sys.stdout.write("\n".join(lines) + "\n")
+    return exits.DONE
+
+
+def _told() -> list[ToldFormat]:
+    from ng_capture.outputs.export.formats import FORMATS
+
+    ours = [
+        ToldFormat(
+            shape.value, "NeMo RL, NeMo Gym" if shape is not Shape.ROWS else "any", "nemo-gym 0.7.0", files, why, (), ""
+        )
+        for shape, why in _OURS.items()
+        for files in [("jsonl", "parquet") if shape is Shape.ROWS else ("jsonl",)]
+    ]
+    return ours + [
+        ToldFormat(
+            each.name,
+            each.trainer,
+            each.checked,
+            ("jsonl", "parquet") if each.tables else ("jsonl",),
+            each.alignment,
+            ("reward",) if each.needs_reward else (),
+            each.drops,
+        )
+        for each in FORMATS.values()
+    ]

@@ -1,0 +1,1 @@
+"""Training rows in the formats of trainers (policies-and-exports.md 2)."""

@@ -1,0 +1,59 @@
+"""`skyrl-sft` and `skyrl`: SkyRL's loss-masked rows, and its generator output with one trajectory step a row."""
+
+from collections.abc import Mapping
+
+from ng_capture.outputs.export.flat import FlatRow
+from ng_capture.outputs.export.formats.interface import TrainerFormat
+
+
+def _sft(row: FlatRow) -> Mapping[str, object]:
+    return {"input_ids": row.tokens, "loss_mask": row.loss_mask}
+
+
+def _step(row: FlatRow) -> Mapping[str, object]:
+    start, head = row.response_start, row.head
+    last = head.trajectory_index == head.n_trajectories - 1
+    rewards = [0.0] * (len(row.tokens) - start)
+    if last and head.reward is not None:
+        # on the last token of the rollout's last row
+        rewards[-1] = head.reward
+    return {
+        "prompt_token_ids": row.tokens[:start],
+        "response_ids": row.tokens[start:],
+        "loss_masks": row.loss_mask[start:],
+        "rollout_logprobs": row.log_probs[start:],
+        "rewards": rewards,
+        "stop_reasons": row.stop,
+        "trajectory_ids": head.rollout_id,
+        "is_last_step": last,
+    }
+
+
+SKYRL_SFT = TrainerFormat(
+    name="skyrl-sft",
+    trainer="SkyRL SFT",
+    checked="skyrl 0.4.0",
+    alignment="full, unshifted",
+    columns={"input_ids": "ids", "loss_mask": "mask"},
+    row=_sft,
+    drops="log probabilities, rewards, spans",
+)
+SKYRL = TrainerFormat(
+    name="skyrl",
+    trainer="SkyRL RL",
+    checked="skyrl 0.4.0",
+    alignment="prompt and response apart; rows of one rollout adjacent, the last one flagged",
+    columns={
+        "prompt_token_ids": "ids",
+        "response_ids": "ids",
+        "loss_masks": "mask",
+        "rollout_logprobs": "floats",
+        "rewards": "floats",
+        "stop_reasons": "text",
+        "trajectory_ids": "text",
+        "is_last_step": "flag",
+    },
+    row=_step,
+    needs_reward=True,
+    drops="spans and weight versions",
+)

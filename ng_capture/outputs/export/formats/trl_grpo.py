@@ -1,0 +1,45 @@
+"""`trl-grpo`: what a replay rollout function of TRL's GRPO gives back, one completion a row."""
+
+from collections.abc import Mapping
+
+from ng_capture.outputs.export.flat import FlatRow
+from ng_capture.outputs.export.formats.interface import TrainerFormat
+
+
+def _row(row: FlatRow) -> Mapping[str, object]:
+    start, head = row.response_start, row.head
+    return {
+        "prompt_ids": row.tokens[:start],
+        "completion_ids": row.tokens[start:],
+        "logprobs": row.log_probs[start:],
+        "env_mask": row.loss_mask[start:],
+        "reward": head.reward,
+        "group_id": head.group_id,
+        "rollout_id": head.rollout_id,
+        "trajectory_index": head.trajectory_index,
+        "n_trajectories": head.n_trajectories,
+        "row_weight": head.row_weight,
+    }
+
+
+TRL_GRPO = TrainerFormat(
+    name="trl-grpo",
+    trainer="TRL GRPO, replayed by a rollout function",
+    checked="trl 1.16.0",
+    alignment="prompt and completion apart; mask and log probabilities of the completion only",
+    columns={
+        "prompt_ids": "ids",
+        "completion_ids": "ids",
+        "logprobs": "floats",
+        "env_mask": "mask",
+        "reward": "number",
+        "group_id": "text",
+        "rollout_id": "text",
+        "trajectory_index": "int",
+        "n_trajectories": "int",
+        "row_weight": "number",
+    },
+    row=_row,
+    needs_reward=True,
+    drops="spans and weight versions",
+)

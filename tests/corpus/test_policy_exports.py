@@ -1,0 +1,49 @@
+"""Claims about `policies/` in every format: tokens, mask and log probabilities come back from what is written."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ng_capture.outputs.chunks import joined
+from ng_capture.outputs.export.choices import NO_CHOICE, Export
+from ng_capture.outputs.export.formats import FORMATS
+from ng_capture.outputs.export.made import make
+from ng_capture.outputs.rebuilding import Rebuild, Shape
+from ng_capture.records.rollout_row import decode_row
+from ng_capture.verdicts.judging import Policy
+from tests.support.corpus import corpus_folder, ids_in
+from tests.support.exported import recovered
+from tests.support.policies import judged_case
+
+FILE = corpus_folder("policies") / "cases.json"
+CASES: dict[str, Any] = {case["id"]: case for case in json.loads(FILE.read_bytes())} if FILE.exists() else {}
+REWARDED = decode_row(b'{"reward": 1.0, "_ng_task_index": 3}')
+
+
+def made(case_id: str, policy: Policy, name: str, advantage: float | None = None) -> list[dict[str, Any]]:
+    judgement = judged_case(CASES[case_id], policy)
+    how = Rebuild(Shape(name), judgement.judging, export=NO_CHOICE if name != "rows" else Export(min_trainable=1))
+    lines = make(judgement, REWARDED, how, advantage).lines
+    return [json.loads(joined(line)) for line in lines]
+
+
+@pytest.mark.parametrize("name", ["rows", *FORMATS])
+@pytest.mark.parametrize("policy", Policy)
+@pytest.mark.parametrize("case_id", ids_in(FILE, CASES))
+def test_the_trajectories_come_back(case_id: str, policy: Policy, name: str) -> None:
+    expected = CASES[case_id]["expected"][policy]["trajectories"]
+    rows = [recovered(name, row) for row in made(case_id, policy, name)]
+    assert [(row.tokens, row.loss_mask) for row in rows] == [(each["tokens"], each["loss_mask"]) for each in expected]
+    for row, each in zip(rows, expected, strict=True):
+        assert row.log_probs is None or row.log_probs == each["logprobs"]
+
+
+@pytest.mark.parametrize("policy", Policy)
+@pytest.mark.parametrize("case_id", ids_in(FILE, CASES))
+def test_a_datum_of_rl_holds_log_probabilities_and_advantages(case_id: str, policy: Policy) -> None:
+    expected = CASES[case_id]["expected"][policy]["trajectories"]
+    rows = [recovered("tinker", row) for row in made(case_id, policy, "tinker", advantage=-0.5)]
+    assert [row._asdict() for row in rows] == [
+        {"tokens": each["tokens"], "loss_mask": each["loss_mask"], "log_probs": each["logprobs"]} for each in expected
+    ]
