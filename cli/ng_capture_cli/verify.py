@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture_cli import exits, options
+from ng_capture_cli.export_proof import print_proof
 from ng_capture_cli.output import Sink, open_sink
 from ng_capture_cli.summary import finding_line, tell_rows, tell_summary
 from ng_capture_cli.terminal import Colors, tell_error
@@ -44,6 +45,12 @@ def command(
     infer_links: options.InferLinks = False,
     form: TheFormat = Format.TEXT,
     as_json: AsJson = False,
+    export: Annotated[
+        str | None, typer.Option("--export", metavar="FILE", help="Prove what rebuild wrote against these captures.")
+    ] = None,
+    receipt: Annotated[
+        str | None, typer.Option("--receipt", metavar="FILE", help="Its receipt (default FILE.receipt.json).")
+    ] = None,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write there instead.")] = "-",
     files_from: options.FilesFrom = None,
     include: options.Include = None,
@@ -62,6 +69,8 @@ def command(
     from ng_capture.outputs.verify import Unread, verify
 
     listing = options.find_rollouts(paths, files_from, include, exclude)
+    if export is not None:
+        return print_proof(export, receipt, listing, rollouts, jobs, as_json=as_json, quiet=quiet)
     options.check_output(listing, output, {"the finished rows": rollouts, "the list of paths": files_from})
     rows = RowsFile(rollouts) if rollouts is not None else None
     tally, unread = Tally(), list[Unread]()

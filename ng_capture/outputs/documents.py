@@ -13,6 +13,7 @@ from ng_capture.outputs.report import REPORT_SCHEMA
 from ng_capture.records.json_text import BOM, decode_as
 
 Entry = TypeVar("Entry", bound=msgspec.Struct)
+Options = TypeVar("Options", bound=msgspec.Struct)
 
 DOCUMENT_HEADS = tuple(b'{"schema":"%b"' % schema.encode() for schema in (REPORT_SCHEMA, RECEIPT_SCHEMA))
 _RECEIPT_HEAD = DOCUMENT_HEADS[1]
@@ -34,6 +35,10 @@ class _Output(msgspec.Struct, frozen=True):
     name: str
     size: int
     sha256: str
+
+
+class _Head(msgspec.Struct, Generic[Options], frozen=True):
+    options: Options
 
 
 class _Tail(msgspec.Struct, frozen=True):
@@ -83,6 +88,17 @@ class ReceiptFile:
             self.output = decode_as(tail, _Tail).output
         except msgspec.DecodeError as error:
             raise UsageError(f"{path}: the receipt is cut: {error}") from error
+
+    def options(self, kind: type[Options]) -> Options:
+        """The options that decided what is in the output; raises UsageError for options of another kind."""
+        with CaptureFile(self.path) as file:
+            first = next(text_lines(file.lines())).data
+        # the head is the beginning of an object that ends many lines later
+        text = first if first.endswith(b"}") else first.removesuffix(b"[").rstrip(b",") + b"[]}"
+        try:
+            return decode_as(text, _Head[kind]).options  # type: ignore[valid-type]
+        except msgspec.DecodeError as error:
+            raise UsageError(f"{self.path}: options that are not understood: {error}") from error
 
     def describes(self, output: Path) -> bool:
         """True if the file is the output of this receipt, byte for byte."""

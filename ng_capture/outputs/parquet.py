@@ -6,20 +6,21 @@ The one module that imports the columnar library, and only when a table is writt
 
 import io
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ng_capture.errors import UsageError
 from ng_capture.files.writing import AtomicFile
-from ng_capture.outputs.export.formats.interface import ColumnType
-from ng_capture.outputs.export.made import Record
+from ng_capture.outputs.export.formats.interface import ColumnType, Record
 from ng_capture.outputs.training_rows import TableRow
 
 _GROUP_TOKENS = 500_000
 _GROUP_ROWS = 10_000
+_READ_ROWS = 64
 
 _SPAN = pa.struct(
     {
@@ -112,6 +113,16 @@ def write_records(file: AtomicFile, columns: Mapping[str, ColumnType], records: 
                 group, tokens = [], 0
         if group:
             writer.write_table(pa.Table.from_pylist(group, schema))
+
+
+def read_records(path: str) -> Iterator[Record]:
+    """The rows of a Parquet file, some at a time; raises UsageError for what is none."""
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_READ_ROWS):
+                yield from batch.to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(f"{path}: no Parquet file: {error}") from error
 
 
 class TableWriter:

@@ -11,7 +11,8 @@ from ng_capture.outputs.chunks import Chunk, joined
 from ng_capture.outputs.delivery import deliver, deliver_unjudged
 from ng_capture.outputs.export.choices import NO_CHOICE, AdvantageOf
 from ng_capture.outputs.export.cutting import LeftOut, TooLong
-from ng_capture.outputs.export.made import Made, Record, make, scored
+from ng_capture.outputs.export.formats.interface import Record
+from ng_capture.outputs.export.made import Made, make, scored
 from ng_capture.outputs.export.rewards import Scored, advantages
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
 from ng_capture.outputs.receipt import ReceiptRollout, receipt_rollout

@@ -16,7 +16,7 @@ from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import AtomicFile, discard
 from ng_capture.outputs.export.choices import NO_CHOICE
 from ng_capture.outputs.export.formats import FORMATS
-from ng_capture.outputs.export.made import Record
+from ng_capture.outputs.export.formats.interface import Record
 from ng_capture.outputs.rebuild import Rebuilt
 from ng_capture.outputs.rebuilding import Rebuild, Shape
 from ng_capture.outputs.receipt import ReceiptOptions, ReceiptOutput, receipt_head, receipt_place, receipt_tail

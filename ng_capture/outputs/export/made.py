@@ -1,7 +1,6 @@
 """The rows of one rollout in a trainer's format, and those that are left out."""
 
 from array import array
-from collections.abc import Mapping
 
 import msgspec
 
@@ -9,6 +8,7 @@ from ng_capture.outputs.chunks import Chunk, joined
 from ng_capture.outputs.export.cutting import LeftOut, fitted
 from ng_capture.outputs.export.flat import FlatRow, flat_row
 from ng_capture.outputs.export.formats import FORMATS
+from ng_capture.outputs.export.formats.interface import Record
 from ng_capture.outputs.export.rewards import Scored, group_of, reward_of, rewarded
 from ng_capture.outputs.projection import NoProjection, project
 from ng_capture.outputs.rebuilding import Rebuild, Shape
@@ -16,8 +16,6 @@ from ng_capture.outputs.training_rows import TableRow, training_rows
 from ng_capture.records.json_text import encode_json
 from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.verdicts.judge import Judgement
-
-Record = Mapping[str, object]
 
 
 class Made(msgspec.Struct, frozen=True, eq=False):

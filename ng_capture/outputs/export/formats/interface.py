@@ -1,7 +1,7 @@
 """What a format is: the columns of its rows, how one is made of a flat row, and what its trainer must know."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -11,12 +11,35 @@ ColumnType = Literal["ids", "mask", "floats", "text", "number", "int", "flag", "
 """Lists of int32, int8, float32; a string; a double; an int64; a bool; any JSON, which no table of ours has."""
 
 
+Record = Mapping[str, Any]
+"""A row as it is written, by column."""
+
+
+class Arrays(msgspec.Struct, frozen=True, eq=False):
+    """What a row holds of its tokens, of full, equal length; log probabilities are None where the format has none."""
+
+    tokens: list[int]
+    loss_mask: list[int]
+    log_probs: list[float] | None
+
+
+def split_arrays(row: Record, prompt: str, response: str, mask: str, log_probs: str) -> Arrays:
+    """The arrays of a row that has prompt and response apart."""
+    before = len(row[prompt])
+    return Arrays(
+        [*row[prompt], *row[response]],
+        [*[0] * before, *row[mask]],
+        [*[0.0] * before, *row[log_probs]],
+    )
+
+
 class TrainerFormat(msgspec.Struct, frozen=True):
     """A format for one trainer.
 
     `trainer` and `checked` say for whom, and which version was read or run. `alignment` is where a token's mask and log
     probability stand, `drops` what the format has no place for. `row` makes the values of one row by column; a rollout
-    without a reward never gets there where `needs_reward`. `tables`: it can be a columnar file.
+    without a reward never gets there where `needs_reward`. `read` is the way back; it raises what indexing raises
+    for a row of another shape. `tables`: it can be a columnar file.
     """
 
     name: str
@@ -24,7 +47,8 @@ class TrainerFormat(msgspec.Struct, frozen=True):
     checked: str
     alignment: str
     columns: Mapping[str, ColumnType]
-    row: Callable[[FlatRow], Mapping[str, object]]
+    row: Callable[[FlatRow], Record]
+    read: Callable[[Record], Arrays]
     needs_reward: bool = False
     drops: str = ""
     tables: bool = True

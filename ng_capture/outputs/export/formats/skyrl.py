@@ -1,16 +1,14 @@
 """`skyrl-sft` and `skyrl`: SkyRL's loss-masked rows, and its generator output with one trajectory step a row."""
 
-from collections.abc import Mapping
-
 from ng_capture.outputs.export.flat import FlatRow
-from ng_capture.outputs.export.formats.interface import TrainerFormat
+from ng_capture.outputs.export.formats.interface import Arrays, Record, TrainerFormat, split_arrays
 
 
-def _sft(row: FlatRow) -> Mapping[str, object]:
+def _sft(row: FlatRow) -> Record:
     return {"input_ids": row.tokens, "loss_mask": row.loss_mask}
 
 
-def _step(row: FlatRow) -> Mapping[str, object]:
+def _step(row: FlatRow) -> Record:
     start, head = row.response_start, row.head
     last = head.trajectory_index == head.n_trajectories - 1
     rewards = [0.0] * (len(row.tokens) - start)
@@ -36,6 +34,7 @@ SKYRL_SFT = TrainerFormat(
     alignment="full, unshifted",
     columns={"input_ids": "ids", "loss_mask": "mask"},
     row=_sft,
+    read=lambda row: Arrays(list(row["input_ids"]), list(row["loss_mask"]), None),
     drops="log probabilities, rewards, spans",
 )
 SKYRL = TrainerFormat(
@@ -54,6 +53,7 @@ SKYRL = TrainerFormat(
         "is_last_step": "flag",
     },
     row=_step,
+    read=lambda row: split_arrays(row, "prompt_token_ids", "response_ids", "loss_masks", "rollout_logprobs"),
     needs_reward=True,
     drops="spans and weight versions",
 )

@@ -1,14 +1,12 @@
 """`slime`: sample dictionaries as slime and miles keep them, one a line."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 from ng_capture.outputs.export.flat import FlatRow
-from ng_capture.outputs.export.formats.interface import TrainerFormat
+from ng_capture.outputs.export.formats.interface import Arrays, Record, TrainerFormat
 
 
-def _row(row: FlatRow) -> Mapping[str, object]:
+def _row(row: FlatRow) -> Record:
     start, head = row.response_start, row.head
     versions = {str(span.weight_version) for span in head.spans if span.weight_version is not None}
     return {
@@ -33,6 +31,12 @@ def _row(row: FlatRow) -> Mapping[str, object]:
     }
 
 
+def _read(row: Record) -> Arrays:
+    before = len(row["tokens"]) - row["response_length"]
+    log_probs = [*[0.0] * before, *row["rollout_log_probs"]]
+    return Arrays(list(row["tokens"]), [*[0] * before, *row["loss_mask"]], log_probs)
+
+
 SLIME = TrainerFormat(
     name="slime",
     trainer="slime, miles",
@@ -54,6 +58,7 @@ SLIME = TrainerFormat(
         "metadata": "json",
     },
     row=_row,
+    read=_read,
     needs_reward=True,
     tables=False,
 )

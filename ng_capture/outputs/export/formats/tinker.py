@@ -1,14 +1,12 @@
 """`tinker`: one datum a line, of SFT, or of RL where advantages are asked for, with spans that say whence it is."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 from ng_capture.outputs.export.flat import FlatRow
-from ng_capture.outputs.export.formats.interface import TrainerFormat
+from ng_capture.outputs.export.formats.interface import Arrays, Record, TrainerFormat
 
 
-def _row(row: FlatRow) -> Mapping[str, object]:
+def _row(row: FlatRow) -> Record:
     head, size = row.head, len(row.tokens) - 1
     inputs = {"target_tokens": _tensor(row.tokens[1:], "int64")}
     mask = row.loss_mask[1:]
@@ -33,7 +31,17 @@ def _row(row: FlatRow) -> Mapping[str, object]:
     }
 
 
-def _tensor(data: list[int] | list[float], dtype: str) -> Mapping[str, object]:
+def _read(row: Record) -> Arrays:
+    inputs = row["loss_fn_inputs"]
+    tokens = [*row["model_input"]["chunks"][0]["tokens"][:1], *inputs["target_tokens"]["data"]]
+    if "weights" in inputs:
+        return Arrays(tokens, [0, *(int(weight != 0.0) for weight in inputs["weights"]["data"])], None)
+    # an advantage of 0 trains nothing, and a sampled token of probability 1 is of no use either
+    log_probs = [0.0, *inputs["logprobs"]["data"]]
+    return Arrays(tokens, [int(value != 0.0) for value in log_probs], log_probs)
+
+
+def _tensor(data: list[int] | list[float], dtype: str) -> Record:
     return {"data": data, "dtype": dtype, "shape": [len(data)]}
 
 
@@ -44,5 +52,6 @@ TINKER = TrainerFormat(
     alignment="shifted left, one shorter: position i is about token i + 1",
     columns={"model_input": "json", "loss_fn_inputs": "json", "provenance": "json"},
     row=_row,
+    read=_read,
     tables=False,
 )

@@ -1,12 +1,10 @@
 """`trl-grpo`: what a replay rollout function of TRL's GRPO gives back, one completion a row."""
 
-from collections.abc import Mapping
-
 from ng_capture.outputs.export.flat import FlatRow
-from ng_capture.outputs.export.formats.interface import TrainerFormat
+from ng_capture.outputs.export.formats.interface import Record, TrainerFormat, split_arrays
 
 
-def _row(row: FlatRow) -> Mapping[str, object]:
+def _row(row: FlatRow) -> Record:
     start, head = row.response_start, row.head
     return {
         "prompt_ids": row.tokens[:start],
@@ -40,6 +38,7 @@ TRL_GRPO = TrainerFormat(
         "row_weight": "number",
     },
     row=_row,
+    read=lambda row: split_arrays(row, "prompt_ids", "completion_ids", "env_mask", "logprobs"),
     needs_reward=True,
     drops="spans and weight versions",
 )

@@ -1,12 +1,10 @@
 """`verl`: unpadded prompts and responses; a loader pads them into a batch."""
 
-from collections.abc import Mapping
-
 from ng_capture.outputs.export.flat import FlatRow
-from ng_capture.outputs.export.formats.interface import TrainerFormat
+from ng_capture.outputs.export.formats.interface import Record, TrainerFormat, split_arrays
 
 
-def _row(row: FlatRow) -> Mapping[str, object]:
+def _row(row: FlatRow) -> Record:
     start, head = row.response_start, row.head
     return {
         "prompts": row.tokens[:start],
@@ -38,6 +36,7 @@ VERL = TrainerFormat(
         "n_trajectories": "int",
     },
     row=_row,
+    read=lambda row: split_arrays(row, "prompts", "responses", "response_mask", "rollout_log_probs"),
     needs_reward=True,
     drops="spans and weight versions",
 )

@@ -1,0 +1,281 @@
+"""An exported file held against the captures it was made of (policies-and-exports.md 3, the invariants by number).
+
+Its receipt says how it was made; the same is made again, and every row must be what comes out.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from struct import pack, unpack
+
+import msgspec
+
+from ng_capture.errors import UsageError
+from ng_capture.files.listing import Listing
+from ng_capture.files.names import FileKind
+from ng_capture.files.reading import CaptureFile
+from ng_capture.outputs.chunks import joined
+from ng_capture.outputs.documents import ReceiptFile, text_lines
+from ng_capture.outputs.export.choices import NO_CHOICE, Export
+from ng_capture.outputs.export.formats import FORMATS
+from ng_capture.outputs.export.formats.interface import Arrays, Record
+from ng_capture.outputs.rebuild import Rebuilt, rebuild
+from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
+from ng_capture.outputs.rows_file import RowsFile
+from ng_capture.records.json_text import decode_json
+from ng_capture.records.snapshot import InputFile
+from ng_capture.verdicts.judging import Judging, Policy
+
+_PARQUET = ".parquet"
+_TOLERANCE = 1e-6
+_SENTINEL = -9999.0
+_SHOWN = 60
+_OF_THE_ROLLOUT = ("rollout_id", "_ng_rollout_id", "trajectory_ids", "trajectory_index", "n_trajectories", "row_weight")
+
+
+class Breach(msgspec.Struct, frozen=True):
+    """What a row breaks: an invariant by its number, at a token where it has a place; `row` counts from 0.
+
+    `invariant` is `receipt` for what a receipt, its output and the captures contradict each other in.
+    """
+
+    row: int | None
+    position: int | None
+    invariant: str
+    message: str
+
+
+class _Options(msgspec.Struct, frozen=True):
+    to: Shape
+    policy: Policy
+    policy_model: str | None
+    infer_links: bool
+    masked: Masked
+    rollouts: InputFile | None
+    attach_calls: bool = False
+    export: Export = NO_CHOICE
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    rollout_id: str
+    files: tuple[InputFile, ...]
+
+
+def prove(output: str, receipt: str, listing: Listing, rows: RowsFile | None, jobs: int = 1) -> Iterator[Breach]:
+    """Everything in a file that its captures do not bear out; nothing where it is what they make.
+
+    Raises UsageError for a receipt that is none, and where finished rows are needed that were not given.
+    """
+    told = ReceiptFile(receipt)
+    options = told.options(_Options)
+    if options.rollouts is not None and rows is None:
+        raise UsageError(f"{receipt}: made with the finished rows {options.rollouts.name}", hint="--rollouts FILE")
+    if not told.describes(Path(output)):
+        yield Breach(None, None, "receipt", f"{output} is not what its receipt describes")
+    how = Rebuild(
+        shape=options.to,
+        judging=Judging(options.policy, options.policy_model, options.infer_links),
+        masked=options.masked,
+        attach_calls=options.attach_calls,
+        export=options.export,
+    )
+    changed = list[Breach]()
+    results = _watched(rebuild(listing, rows, how, jobs), told, changed)
+    made = (decode_json(joined(line)).value for each in results for line in each.lines)
+    yield from _compared(options.to, _records(output), made)
+    yield from changed
+
+
+def _watched(results: Iterable[Rebuilt], receipt: ReceiptFile, changed: list[Breach]) -> Iterator[Rebuilt]:
+    """The same results; `changed` gets what the receipt tells otherwise of the captures they were made of."""
+    told = {entry.rollout_id: _digests(entry.files) for entry in receipt.rollouts(_Entry)}
+    for result in results:
+        if result.receipt is not None:
+            rollout_id = result.receipt.rollout_id
+            there = _digests(result.receipt.files)
+            if told.pop(rollout_id, there) != there:
+                changed.append(
+                    Breach(None, None, "receipt", f"{rollout_id}: its captures are not those of the receipt")
+                )
+        yield result
+    for rollout_id, files in told.items():
+        if files:
+            changed.append(Breach(None, None, "receipt", f"{rollout_id}: its captures are not among the paths"))
+
+
+def _digests(files: Iterable[InputFile]) -> frozenset[InputFile]:
+    """All but the state, which may have been sealed since."""
+    return frozenset(file for file in files if not file.name.endswith(f".{FileKind.STATE}"))
+
+
+def _records(output: str) -> Iterator[object]:
+    if output.endswith(_PARQUET):
+        from ng_capture.outputs.parquet import read_records
+
+        yield from read_records(output)
+        return
+    with CaptureFile(output) as file:
+        for line in text_lines(file.lines()):
+            try:
+                yield decode_json(line.data).value
+            except ValueError:
+                yield None
+
+
+def _compared(shape: Shape, rows: Iterator[object], made: Iterator[object]) -> Iterator[Breach]:
+    before: object = None
+    index = 0
+    for row, wanted in _aligned(rows, made):
+        if wanted is _NOTHING:
+            again = row == before
+            message = (
+                "the row stands there twice: its tokens are trained twice" if again else "no capture makes this row"
+            )
+            yield Breach(index, None, "I5" if again else "I1", message)
+        elif row is _NOTHING:
+            yield Breach(index, None, "I6", "a row is missing: what it trains is trained nowhere")
+            continue
+        elif not isinstance(row, dict) or not isinstance(wanted, dict):
+            yield Breach(index, None, "I7", "no JSON object")
+        elif wanted.get("mask_sample"):
+            if row != wanted:
+                yield Breach(index, None, "I3", "the row of a masked rollout is not the one that is delivered")
+        else:
+            yield from _of_row(shape, index, row, wanted)
+        before = row
+        index += 1
+
+
+_NOTHING = object()
+
+
+def _aligned(rows: Iterator[object], made: Iterator[object]) -> Iterator[tuple[object, object]]:
+    """Rows beside what they should be; a row too many or too few shifts only itself."""
+    left, right = list[object](), list[object]()
+
+    def ahead(waiting: list[object], source: Iterator[object], count: int) -> None:
+        while len(waiting) < count and (each := next(source, _NOTHING)) is not _NOTHING:
+            waiting.append(each)
+
+    while True:
+        ahead(left, rows, 2)
+        ahead(right, made, 2)
+        if not left and not right:
+            return
+        if not left:
+            yield _NOTHING, right.pop(0)
+        elif not right or (left[0] != right[0] and len(left) > 1 and left[1] == right[0]):
+            yield left.pop(0), _NOTHING
+        elif left[0] != right[0] and len(right) > 1 and left[0] == right[1]:
+            yield _NOTHING, right.pop(0)
+        else:
+            yield left.pop(0), right.pop(0)
+
+
+def _of_row(shape: Shape, index: int, row: Record, wanted: Record) -> Iterator[Breach]:
+    known = FORMATS.get(shape.value)
+    read = known.read if known is not None else _ours
+    try:
+        found = read(row)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        yield Breach(index, None, "I7", f"no row of {shape.value}: {error!r}")
+        return
+    breaches = [*_own(index, found), *_against(index, found, read(wanted))]
+    yield from breaches
+    if not breaches:
+        yield from _other_fields(index, row, wanted)
+
+
+def _own(index: int, found: Arrays) -> Iterator[Breach]:
+    """What a row shows by itself."""
+    lengths = {
+        len(found.tokens),
+        len(found.loss_mask),
+        len(found.tokens if found.log_probs is None else found.log_probs),
+    }
+    if len(lengths) > 1:
+        yield Breach(index, None, "I7", f"arrays of {', '.join(map(str, sorted(lengths)))} entries")
+    if 1 not in found.loss_mask:
+        yield Breach(index, None, "I12", "no token carries loss")
+    elif found.loss_mask[0]:
+        yield Breach(index, 0, "I11", "nothing predicts the token at position 0")
+    for position, (log_prob, mask) in enumerate(zip(found.log_probs or (), found.loss_mask, strict=False)):
+        if mask and not (_SENTINEL < log_prob <= _TOLERANCE and math.isfinite(log_prob)):
+            yield Breach(index, position, "I8", f"log probability {log_prob} of a trained token")
+        elif not mask and log_prob != 0.0:
+            yield Breach(index, position, "I9", f"log probability {log_prob} where nothing is trained")
+
+
+def _against(index: int, found: Arrays, wanted: Arrays) -> Iterator[Breach]:
+    """The first difference of each array from what the captures make of it."""
+    place = _first(found.tokens, wanted.tokens)
+    if place is not None:
+        yield Breach(
+            index, place, "I1", f"token {_at(found.tokens, place)}, the captures have {_at(wanted.tokens, place)}"
+        )
+        return
+    place = _first(found.loss_mask, wanted.loss_mask)
+    if place is not None and _at(found.loss_mask, place) == 1:
+        yield Breach(index, place, "I3", "carries loss, and is not to be trained in this row")
+    elif place is not None:
+        yield Breach(index, place, "I6", "carries no loss, and would be trained in this row")
+    if found.log_probs is not None and wanted.log_probs is not None:
+        place = _first(_rounded(found.log_probs), _rounded(wanted.log_probs))
+        if place is not None:
+            held = f"{_at(found.log_probs, place)}, the captures have {_at(wanted.log_probs, place)}"
+            yield Breach(index, place, "I32", f"log probability {held}")
+
+
+def _other_fields(index: int, row: Record, wanted: Record) -> Iterator[Breach]:
+    """Rewards, groups and what else a row tells; a table tells some of it in another form."""
+    names = {"reward": "I18", "score": "I18", "rewards": "I18", "group_id": "I19", "uid": "I19", "group_index": "I19"}
+    names |= dict.fromkeys(_OF_THE_ROLLOUT, "I18")
+    for name in sorted(names.keys() & wanted.keys()):
+        found, right = _comparable(row.get(name)), _comparable(wanted[name])
+        if found != right:
+            message = f"{name} is {_shown(row.get(name))}, the captures make it {_shown(wanted[name])}"
+            yield Breach(index, None, names[name], message)
+
+
+def _comparable(value: object) -> object:
+    return _rounded(value) if isinstance(value, list) and all(isinstance(each, float) for each in value) else value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _ours(row: Record) -> Arrays:
+    """A neutral row, or the items of a rebuilt response."""
+    if "tokens" in row:
+        return Arrays(list(row["tokens"]), list(row["loss_mask"]), list(row["logprobs"]))
+    tokens: list[int] = []
+    mask: list[int] = []
+    log_probs: list[float] = []
+    for item in row["response"]["output"]:
+        if "generation_token_ids" not in item:
+            continue
+        prompt, generation = item["prompt_token_ids"], item["generation_token_ids"]
+        added = len(prompt) - len(tokens)
+        tokens = [*prompt, *generation]
+        mask += [0] * added + [1] * len(generation)
+        log_probs += [*[0.0] * added, *item["generation_log_probs"]]
+    return Arrays(tokens, mask, log_probs)
+
+
+def _first(found: Sequence[object], wanted: Sequence[object]) -> int | None:
+    if found == wanted:
+        return None
+    pairs = zip_longest(found, wanted, fillvalue=_NOTHING)
+    return next((place for place, (one, other) in enumerate(pairs) if one != other), None)
+
+
+def _at(values: Sequence[object], place: int) -> object:
+    return values[place] if place < len(values) else "none"
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    """As 32-bit floats, which tables hold."""
+    return [unpack("<f", pack("<f", value))[0] if abs(value) < 3e38 else value for value in values]
