@@ -21,6 +21,7 @@ class Shape(StrEnum):
     SKYRL = "skyrl"
     VERL = "verl"
     SLIME = "slime"
+    PRIME_RL = "prime-rl"
 
 
 class Masked(StrEnum):

@@ -65,5 +65,6 @@ _READERS: Mapping[str, Callable[[Row], Recovered]] = {
     "skyrl": _split("prompt_token_ids", "response_ids", "loss_masks", "rollout_logprobs"),
     "verl": _split("prompts", "responses", "response_mask", "rollout_log_probs"),
     "slime": _sample,
+    "prime-rl": _split("prompt_ids", "completion_ids", "completion_mask", "completion_logprobs"),
     "tinker": _datum,
 }

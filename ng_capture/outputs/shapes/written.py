@@ -277,7 +277,17 @@ class ReceiptOptionsShape(Written):
     """The options that decide what is in the output."""
 
     to: Literal[
-        "rollouts", "rows", "gym-response", "hf-labels", "tinker", "trl-grpo", "skyrl-sft", "skyrl", "verl", "slime"
+        "rollouts",
+        "rows",
+        "gym-response",
+        "hf-labels",
+        "tinker",
+        "trl-grpo",
+        "skyrl-sft",
+        "skyrl",
+        "verl",
+        "slime",
+        "prime-rl",
     ]
     policy: Literal["strict", "terminal", "all"]
     policy_model: str | None
