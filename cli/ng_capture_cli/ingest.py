@@ -11,7 +11,7 @@ from ng_capture.errors import UsageError
 from ng_capture.files.names import is_rollout_id
 from ng_capture.ingest.store import OnConflict
 from ng_capture_cli import exits, options
-from ng_capture_cli.terminal import Colors
+from ng_capture_cli.terminal import Colors, tell_error
 
 
 class Format(StrEnum):
@@ -111,4 +111,8 @@ def command(
         report.print_document(rollouts)
     if not quiet:
         report.tell(to, recognition.passed_over)
+    for failure in ingestion.unwritten:
+        tell_error(failure.message, failure.hint)
+    if ingestion.unwritten:
+        return exits.SURROUNDINGS
     return exits.FINDINGS if report.has_errors or not report.summary.rollouts else exits.DONE
