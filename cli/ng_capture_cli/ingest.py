@@ -52,6 +52,9 @@ def command(
         str | None,
         typer.Option("--rollout-from", metavar="FIELD", help="The field that names a call's rollout (`metadata.run`)."),
     ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="The logs are still written: leave a last line that is not whole yet.")
+    ] = False,
     on_conflict: Annotated[
         OnConflict,
         typer.Option(
@@ -98,7 +101,7 @@ def command(
         delta=delta,
         log_probs_kind=None if log_probs is None else log_probs.value,
     )
-    recognition = recognise(sources, log_format, rollout_from)
+    recognition = recognise(sources, log_format, rollout_from, live=live)
     ingestion = Ingestion(recognition, to, wanted)
     report = Report(ingestion.defects)
     form = Format.JSON if as_json else form

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from ng_capture.files.listing import list_rollouts
 from ng_capture.ingest.ingest import IngestedRollout, Ingestion, Wanted
 from ng_capture.ingest.sources.recognise import recognise
 from ng_capture.sink import TokenSink
 from ng_capture.store.append import append_raw_line
 from ng_capture.store.retire import retire_under_lock
+from ng_capture.store.snapshot import read_snapshot
+from ng_capture.verdicts.judge import judge
 from tests.support.forge import Row
 
 SYSTEM: Row = {"role": "system", "content": "You mend querns."}
@@ -130,3 +133,50 @@ def test_a_sub_agent_is_a_first_call_whether_the_main_agent_went_on_already_or_n
         [told] = ingest(log(tmp_path / "calls.jsonl", *rows[:number]), tmp_path / "runs")
     assert [each.parent_call_id for each in told.calls] == [None, None, "c1"]
     assert [each.action for each in told.calls] == ["there", "there", "added"]
+
+
+@pytest.mark.parametrize("name", ["calls.jsonl", "4-0.capture.jsonl"])
+def test_a_log_that_is_still_written_gives_what_the_whole_one_gives(source: Path, tmp_path: Path, name: str) -> None:
+    whole, growing = source.read_bytes(), tmp_path / name
+    rows = [{**json.loads(line), "model_call_id": f"c{number}"} for number, line in enumerate(whole.splitlines())]
+    if name != source.name:
+        whole = log(growing, *rows).read_bytes()
+    once, live = tmp_path / "once", tmp_path / "live"
+    growing.write_bytes(whole)
+    ingest(growing, once)
+    first = whole.index(b"\n") + 1
+    for end in (first, first + 30, first + 200, len(whole) - 1, len(whole)):
+        growing.write_bytes(whole[:end])
+        list(Ingestion(recognise([str(growing)], live=True), live, Wanted()).write())
+    assert files(live).keys() == files(once).keys()
+    assert files(live)["4-0.tokens.jsonl"] == files(once)["4-0.tokens.jsonl"]
+    assert files(live)["4-0.tokens.intents"] == files(once)["4-0.tokens.intents"]
+
+
+def test_a_rollout_that_cannot_be_written_stops_no_other(tmp_path: Path) -> None:
+    rows = [call(1, [SYSTEM], "one", rollout_id=name) for name in ("a", "b")]
+    source = log(tmp_path / "calls.jsonl", *rows)
+    (tmp_path / "runs" / "a.tokens.jsonl").mkdir(parents=True)
+    ingestion = Ingestion(recognise([str(source)]), tmp_path / "runs", Wanted())
+    assert [told.rollout_id for told in ingestion.write()] == ["b"]
+    assert [failure.message for failure in ingestion.unwritten] == [
+        f"{tmp_path}/runs/a.tokens.jsonl: cannot be read: Is a directory"
+    ]
+
+
+def test_a_call_that_is_there_is_told_with_the_link_that_it_has(source: Path, tmp_path: Path) -> None:
+    _, second = source.read_bytes().splitlines(keepends=True)
+    (tmp_path / "second.jsonl").write_bytes(second)
+    ingest(tmp_path / "second.jsonl", tmp_path / "runs")
+    [told] = ingest(source, tmp_path / "runs")
+    links = {each.call_id: (each.action, each.parent_call_id, each.parent_resolution) for each in told.calls}
+    assert links == {"c1": ("added", None, "root"), "c2": ("there", None, "unresolved")}
+
+
+def test_a_stream_that_an_error_ended_is_no_answer_that_is_missed(tmp_path: Path) -> None:
+    broken = call(1, [SYSTEM], "one") | {"response": 'data: {"error": {"message": "dead"}}\n\ndata: [DONE]\n\n'}
+    ingest(log(tmp_path / "calls.jsonl", broken, call(2, [SYSTEM], "one")), tmp_path / "runs")
+    raw = [json.loads(line) for line in (tmp_path / "runs" / "4-0.capture.jsonl").read_bytes().splitlines()]
+    assert [each["error_category"] for each in raw] == ["upstream_error", None]
+    [judgement] = [judge(read_snapshot(each)) for each in list_rollouts([str(tmp_path / "runs")])]
+    assert judgement.verdict == "trainable"
