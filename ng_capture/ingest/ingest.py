@@ -160,7 +160,7 @@ class Ingestion:
         marked = any(fault.call is None for fault in faults)
         stored = store_rollout(self._directory, prepared, held, lost, marked, self._wanted.on_conflict)
         calls = tuple(_told(call, action, held) for call, action in stored.calls)
-        of_calls = dict.fromkeys(fault for call, _ in stored.calls for fault in faults_of(call))
+        of_calls = dict.fromkeys(faults_of([call for call, _ in stored.calls]))
         return IngestedRollout(rollout_id, calls, (*of_calls, *stored.faults))
 
 

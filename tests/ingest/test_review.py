@@ -180,3 +180,16 @@ def test_a_stream_that_an_error_ended_is_no_answer_that_is_missed(tmp_path: Path
     assert [each["error_category"] for each in raw] == ["upstream_error", None]
     [judgement] = [judge(read_snapshot(each)) for each in list_rollouts([str(tmp_path / "runs")])]
     assert judgement.verdict == "trainable"
+
+
+def test_which_of_several_choices_was_kept_is_no_question_where_one_is_continued(tmp_path: Path) -> None:
+    asked = [SYSTEM, turn("user", "go")]
+    two = call(1, asked, "one")
+    [choice] = two["response"]["choices"]
+    two["response"]["choices"] = [choice, {**choice, "index": 1, "message": turn("assistant", "other")}]
+    [told] = ingest(log(tmp_path / "calls.jsonl", two), tmp_path / "open")
+    assert [fault.reason for fault in told.defects] == ["ambiguous_choices"]
+    then = call(2, [*asked, turn("assistant", "other"), turn("user", "on")], "end")
+    [told] = ingest(log(tmp_path / "calls.jsonl", two, then), tmp_path / "kept")
+    assert not told.defects
+    assert [each.parent_call_id for each in told.calls] == [None, None, "c1#1"]
