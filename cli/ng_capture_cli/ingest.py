@@ -11,7 +11,7 @@ from ng_capture.errors import UsageError
 from ng_capture.files.names import is_rollout_id
 from ng_capture.ingest.store import OnConflict
 from ng_capture_cli import exits, options
-from ng_capture_cli.terminal import Colors
+from ng_capture_cli.terminal import Colors, tell_error
 
 
 class Format(StrEnum):
@@ -43,7 +43,13 @@ def command(
         Path | None, typer.Option("--to", metavar="DIR", help="The capture directory; made where it is not there.")
     ] = None,
     log_format: Annotated[
-        str | None, typer.Option("--from", metavar="FORMAT", help="The format of the logs (default: by content).")
+        str | None,
+        typer.Option(
+            "--from",
+            envvar="NG_CAPTURE_INGEST_FROM",
+            metavar="FORMAT",
+            help="The format of the logs (default: by content).",
+        ),
     ] = None,
     rollout_id: Annotated[
         str | None, typer.Option("--rollout-id", metavar="ID", help="The rollout of every call that names none.")
@@ -52,6 +58,9 @@ def command(
         str | None,
         typer.Option("--rollout-from", metavar="FIELD", help="The field that names a call's rollout (`metadata.run`)."),
     ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="The logs are still written: leave a last line that is not whole yet.")
+    ] = False,
     on_conflict: Annotated[
         OnConflict,
         typer.Option(
@@ -67,7 +76,10 @@ def command(
         typer.Option("--log-probs", help="What the log probabilities are (default: as far as requests tell)."),
     ] = None,
     form: Annotated[
-        Format, typer.Option("--format", "-f", help="Text, one object a rollout, or one document.")
+        Format,
+        typer.Option(
+            "--format", "-f", envvar="NG_CAPTURE_INGEST_FORMAT", help="Text, one object a rollout, or one document."
+        ),
     ] = Format.TEXT,
     as_json: Annotated[
         bool, typer.Option("--json", envvar="NG_CAPTURE_INGEST_JSON", help="Same as --format json.")
@@ -98,7 +110,7 @@ def command(
         delta=delta,
         log_probs_kind=None if log_probs is None else log_probs.value,
     )
-    recognition = recognise(sources, log_format, rollout_from)
+    recognition = recognise(sources, log_format, rollout_from, live=live)
     ingestion = Ingestion(recognition, to, wanted)
     report = Report(ingestion.defects)
     form = Format.JSON if as_json else form
@@ -111,4 +123,8 @@ def command(
         report.print_document(rollouts)
     if not quiet:
         report.tell(to, recognition.passed_over)
+    for failure in ingestion.unwritten:
+        tell_error(failure.message, failure.hint)
+    if ingestion.unwritten:
+        return exits.SURROUNDINGS
     return exits.FINDINGS if report.has_errors or not report.summary.rollouts else exits.DONE

@@ -108,6 +108,8 @@ class Report:
             tell(f"{counted(len(over), 'file')} passed over, no log that is known: {', '.join(over[:_SHOWN])}{more}")
         if not done.rollouts:
             tell("nothing was written")
+            if done.reasons.get("bad_rollout_id"):
+                tell("hint: --rollout-from FIELD says which field names a call's rollout, --rollout-id ID names all")
             return
         parts = [f"{done.added:,} added", f"{done.there:,} there already", f"{done.left_out:,} without a record"]
         parts += [f"{done.refused:,} refused"] if done.refused else []

@@ -15,7 +15,7 @@ def capture_line(call: RawExchange) -> bytes:
         "latency_ms": call.latency_ms,
         "latency_ttft_ms": call.latency_ttft_ms,
         "status_code": call.status_code,
-        "error_category": call.error_category,
+        "error_category": call.error_category or _category(call),
         "request": call.request or None,
         "response": call.response or None,
     }
@@ -24,3 +24,8 @@ def capture_line(call: RawExchange) -> bytes:
     if call.response_raw is not None:
         told["response_raw"] = call.response_raw
     return encode_json(told)
+
+
+def _category(call: RawExchange) -> str | None:
+    """That of a stream which an error ended, as NeMo Gym writes it."""
+    return "upstream_error" if any(event.get("error") is not None for event in call.events) else None

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import msgspec
 
+from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import Listing, list_rollouts
 from ng_capture.files.locking import check_locks
 from ng_capture.files.names import FileKind, is_rollout_id
 from ng_capture.files.writing import make_directory
-from ng_capture.ingest.held import read_held
+from ng_capture.ingest.held import Held, read_held
 from ng_capture.ingest.normalised import LogProbsKind
 from ng_capture.ingest.raw import RawExchange, RolloutClaim
 from ng_capture.ingest.rollout import Preparing, RolloutCall, faults_of, prepare
@@ -65,7 +66,8 @@ class IngestedRollout(msgspec.Struct, frozen=True):
 class Ingestion:
     """One run. Everything is read before anything is written; `defects` then tell what was wrong with the sources.
 
-    Raises SurroundingsError for what cannot be read or written.
+    Raises SurroundingsError for what cannot be read, and for a directory that cannot be written. A rollout that cannot
+    be written stops no other: `unwritten` tells of those.
     """
 
     def __init__(self, recognition: Recognition, directory: Path, wanted: Wanted) -> None:
@@ -76,6 +78,7 @@ class Ingestion:
         self._nameless: dict[str, set[str]] = {}
         self._faults: dict[str, list[Defect]] = {}
         self._listing = list_rollouts([str(directory)]) if directory.is_dir() else Listing()
+        self.unwritten: list[SurroundingsError] = []
         self.defects: list[Defect] = list(recognition.refused)
         for log in recognition.logs:
             for reading in log.read():
@@ -93,7 +96,12 @@ class Ingestion:
         check_locks(self._directory)
         make_directory(self._directory)
         for rollout_id in self.rollout_ids:
-            yield self._write(rollout_id)
+            try:
+                written = self._write(rollout_id)
+            except SurroundingsError as error:
+                self.unwritten.append(error)
+            else:
+                yield written
 
     def _take(self, reading: Reading) -> None:
         if isinstance(reading, Defect):
@@ -151,8 +159,8 @@ class Ingestion:
         lost = [fault.call for fault in faults if fault.call is not None]
         marked = any(fault.call is None for fault in faults)
         stored = store_rollout(self._directory, prepared, held, lost, marked, self._wanted.on_conflict)
-        calls = tuple(_told(call, action) for call, action in stored.calls)
-        of_calls = dict.fromkeys(fault for call, _ in stored.calls for fault in faults_of(call))
+        calls = tuple(_told(call, action, held) for call, action in stored.calls)
+        of_calls = dict.fromkeys(faults_of([call for call, _ in stored.calls]))
         return IngestedRollout(rollout_id, calls, (*of_calls, *stored.faults))
 
 
@@ -169,19 +177,28 @@ def _is_same_file(file: str, other: Path) -> bool:
         return False
 
 
-def _told(call: RolloutCall, action: Action) -> IngestedCall:
+def _told(call: RolloutCall, action: Action, held: Held) -> IngestedCall:
     candidate, record = call.candidate, call.record
     note = _note(record.extras) if record is not None else {}
+    resolution: str = call.parent.resolution
+    reason: str = call.parent.reason
+    parent, how = call.parent.parent_call_id, call.how
+    if action == "there":
+        # its record stays as it is, whatever link it would get today
+        there = held.calls[candidate.call_id].record
+        parent, reason = there.parent_call_id, there.parent_resolution_reason
+        resolution = there.parent_resolution or ("unresolved" if parent is None else "resolved")
+        how = None if parent is None else "recorded"
     return IngestedCall(
         call_id=candidate.call_id,
         file=candidate.file,
         line=candidate.line,
         action=action,
         trainable=record is not None and not candidate.problems,
-        parent_call_id=call.parent.parent_call_id,
-        parent_resolution=call.parent.resolution,
-        parent_resolution_reason=call.parent.reason,
-        how=call.how,
+        parent_call_id=parent,
+        parent_resolution=resolution,
+        parent_resolution_reason=reason,
+        how=how,
         prompt_tokens=None if record is None or record.prompt_is_delta else len(record.prompt_token_ids),
         generated_tokens=None if record is None else len(record.generation_token_ids),
         origin=note.get("origin"),

@@ -56,19 +56,22 @@ def presumed_parents(exchanges: Sequence[Turns]) -> dict[str, str | None]:
 
     The same request again has the parent that it had. The last answer in a request is that of its parent: the call
     that asked what stands before it. Where no call did, history was edited or compacted: then the call with which it
-    shares most turns, of equals the last, unless that one's conversation went on as it stood.
+    shares most turns, of equals the last, unless that one's conversation went on as it stood. A request without an
+    answer that is no longer than the first one of that conversation is a first one, too: a sub-agent's, a next task's.
     """
     made = sorted(exchanges, key=lambda exchange: (exchange.started_at, len(exchange.asked), exchange.line))
     talks = _numbered(made)
     last_with = {begin: index for index, talk in enumerate(talks) for begin in talk.begins[: len(talk.asked) + 1]}
     earlier: dict[int, list[int]] = defaultdict(list)
     of_request: dict[int, int | None] = {}
+    first_lengths: list[int] = []
     parents: dict[str, str | None] = {}
     for index, (exchange, talk) in enumerate(zip(made, talks, strict=True)):
         if talk.request not in of_request:
             parent = _answered(index, talks, earlier)
-            of_request[talk.request] = _edited(index, talks, last_with) if parent is None else parent
+            of_request[talk.request] = _edited(index, talks, last_with, first_lengths) if parent is None else parent
         found = of_request[talk.request]
+        first_lengths.append(len(talk.asked) if found is None else first_lengths[found])
         parents[exchange.call_id] = None if found is None else made[found].call_id
         earlier[talk.answered].append(index)
     return parents
@@ -106,13 +109,20 @@ def _answered(index: int, talks: Sequence[_Talk], earlier: Mapping[int, Sequence
     return place if turns else None
 
 
-def _edited(index: int, talks: Sequence[_Talk], last_with: Mapping[int, int]) -> int | None:
-    """The call with which a request shares most turns, if nothing continues that as it stands."""
+def _edited(
+    index: int, talks: Sequence[_Talk], last_with: Mapping[int, int], first_lengths: Sequence[int]
+) -> int | None:
+    """The call with which a request shares most turns, if nothing continues that as it stands.
+
+    `first_lengths` are the turns of the request with which the conversation of each earlier call began.
+    """
     mine = talks[index]
     fit = [(_shared(talks[place], mine), place) for place in range(index)]
     turns, place = max(fit, default=(0, 0))
+    if not turns or (mine.last_answer is None and len(mine.asked) <= first_lengths[place]):
+        return None
     went_on = last_with.get(talks[place].begins[-1], -1) > index
-    return place if turns and not went_on else None
+    return None if went_on else place
 
 
 def _shared(one: _Talk, other: _Talk) -> int:

@@ -126,14 +126,28 @@ def _as_delta(call: RolloutCall, whole: Mapping[str, list[int]]) -> RolloutCall:
     return msgspec.structs.replace(call, record=as_delta(as_lists(record), parent))
 
 
-def faults_of(call: RolloutCall) -> Iterator[Defect]:
-    """What was wrong with a call, and what was noted, as defects with their place."""
-    candidate = call.candidate
+def faults_of(calls: Sequence[RolloutCall]) -> Iterator[Defect]:
+    """What was wrong with each call, and what was noted, as defects with their place.
+
+    Which of several choices was kept is no fault where a later call goes on with one of them (N63).
+    """
+    settled = {_whole_call(call.parent.parent_call_id or "") for call in calls}
+    for call in calls:
+        for fault in _faults(call.candidate):
+            if fault.reason != "ambiguous_choices" or fault.call not in settled:
+                yield fault
+
+
+def _whole_call(choice_id: str) -> str:
+    """The id of the raw call that a choice is one of."""
+    return choice_id.rpartition("#")[0]
+
+
+def _faults(candidate: Candidate) -> Iterator[Defect]:
     place = Defect(reason="", file=candidate.file, line=candidate.line, byte=candidate.byte, call=candidate.call_id)
     for reason in (*candidate.problems, *candidate.warnings):
         if reason == "ambiguous_choices":
             # a fault of the raw call, which has all of them
-            name, _, _ = candidate.call_id.rpartition("#")
-            yield place.at(reason=reason, call=name, choices=candidate.choices)
+            yield place.at(reason=reason, call=_whole_call(candidate.call_id), choices=candidate.choices)
         else:
             yield place.at(reason=reason, detail=", ".join(candidate.missing) if reason == "partial_tokens" else None)

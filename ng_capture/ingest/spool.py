@@ -2,6 +2,7 @@
 
 import pickle
 import tempfile
+import weakref
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -22,12 +23,9 @@ class Spool:
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="ng-capture-")  # noqa: SIM115 (lives as long as this object)
+        weakref.finalize(self, self._file.close)
         self._places: dict[str, list[_Place]] = {}
         self._end = 0
-
-    @property
-    def rollout_ids(self) -> list[str]:
-        return list(self._places)
 
     def add(self, rollout_id: str, reading: Reading) -> None:
         """Take the next reading of a rollout; raises RecursionError for one that is nested deeper than can be kept."""

@@ -54,7 +54,6 @@ def store_rollout(
     faults = [_conflict(call) for call in conflicts]
     if conflicts and on_conflict is OnConflict.FAIL:
         return Stored([(call, "refused") for call in rollout.calls], faults)
-    _add_raw_lines(directory, rollout)
     writer = RolloutWriter(directory, rollout.rollout_id)
     new = [
         as_lists(call.record)
@@ -64,6 +63,7 @@ def store_rollout(
     missed = [call.candidate.call_id for call in rollout.calls if call.candidate.missed]
     announced = [*(record.model_call_id for record in new), *missed, *lost]
     try:
+        _add_raw_lines(writer, rollout.raw_lines)
         if set(announced) - held.announced - held.calls.keys():
             writer.begin_call(*announced)
         if new:
@@ -108,21 +108,24 @@ def _refusal(rollout: PreparedRollout, error: WriteRefused) -> Defect:
     return Defect(reason=reason, file=f"{rollout.rollout_id}.{FileKind.TOKENS}", detail=error.message)
 
 
-def _add_raw_lines(directory: Path, rollout: PreparedRollout) -> None:
-    """Those that the `.capture.jsonl` does not hold, byte for byte."""
-    if not rollout.raw_lines:
+def _add_raw_lines(writer: RolloutWriter, lines: Sequence[bytes]) -> None:
+    """Those that the `.capture.jsonl` does not hold, byte for byte; a closed rollout takes none, like records."""
+    if not lines:
         return
-    path = directory / str(CaptureName(rollout.rollout_id, FileKind.CAPTURE, Compression.NONE))
+    path = writer.directory / str(CaptureName(writer.rollout_id, FileKind.CAPTURE, Compression.NONE))
     there = set(_digests(path)) if path.exists() else set()
-    new = [line for line in rollout.raw_lines if _digest(line) not in there]
+    new = [line for line in lines if _digest(line) not in there]
     if new:
+        writer.check_open()
         append_raw_line(path, *new)
 
 
 def _digests(path: Path) -> Iterator[bytes]:
     with CaptureFile(str(path)) as file:
         for line in file.lines():
-            yield _digest(line.data)
+            # one that was cut comes again as a whole
+            if line.terminated:
+                yield _digest(line.data.removesuffix(b"\n"))
 
 
 def _digest(line: bytes) -> bytes:

@@ -13,6 +13,7 @@ import msgspec
 from ng_capture.errors import ConflictingRecord, InvalidRecord, RolloutFrozen, RolloutRetired
 from ng_capture.files.locking import exclusive
 from ng_capture.files.names import LOCK_NAME, FileKind
+from ng_capture.files.reading import read_open_line
 from ng_capture.files.writing import append_bytes, append_line, cut_file, sync_directory
 from ng_capture.records.json_text import is_text
 from ng_capture.records.lifecycle import decode_call_lines
@@ -70,6 +71,11 @@ class RolloutWriter:
             if size != known:
                 # last: it can be rebuilt from the records, they not from it
                 state.replace(entry_digests=digests, indexed_size=size, version=state.state.version + added)
+
+    def check_open(self) -> None:
+        """Raises RolloutFrozen for a rollout that takes no further calls, as begin_call would."""
+        with self._locked() as state:
+            _refuse_if_frozen(self.rollout_id, state)
 
     def mark_incomplete(self, call_id: str = "") -> None:
         """Say that a call was lost, or that its record must not be trusted; a frozen rollout takes it too (1.5)."""
@@ -142,11 +148,17 @@ class _Line(msgspec.Struct, frozen=True):
 def append_raw_line(path: Path, *lines: bytes) -> None:
     """Durably add exchanges to a `.capture.jsonl`, under an exclusive lock on that file (capture-files.md 7.1).
 
-    A last line that a killed writer left open is ended first, so that it takes no other with it. Raises Busy and
-    SurroundingsError.
+    A last line that a killed writer left open is finished where it comes again, else ended first, so that it takes no
+    other with it. Raises Busy and SurroundingsError.
     """
     with exclusive(str(path), PATIENCE):
-        append_line(path, b"\n".join(lines))
+        begun = read_open_line(path)
+        again = next((line for line in lines if begun and line.startswith(begun)), None)
+        if again is not None:
+            append_bytes(path, again[len(begun) :] + b"\n")
+            lines = tuple(line for line in lines if line != again)
+        if lines:
+            append_line(path, b"\n".join(lines))
         # taking the lock made the file where there was none
         sync_directory(path.parent)
 

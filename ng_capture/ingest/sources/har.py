@@ -56,6 +56,8 @@ def _exchange(line: JsonLine) -> RawExchange | None:
         completed_at=started + took / 1000 if started is not None and took is not None else None,
         latency_ms=took,
         status_code=status_of(response, "status"),
+        # HAR's word for a request that no response came to
+        error_category="connection" if number_of(response, "status") == 0 else None,
         client_session_id=headers.get("x-session-id"),
     )
 

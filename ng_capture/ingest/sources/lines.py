@@ -45,6 +45,8 @@ def each_line(file: SourceFile, decode: Callable[[Line], _Read]) -> Iterator[_Re
     nothing_read = True
     with file.open() as opened:
         for line in opened.lines():
+            if file.live and not line.terminated:
+                return
             if line.number == 1 and line.data.startswith(BOM):
                 yield Defect(reason="bom", file=file.name, line=1, byte=0)
                 line = Line(1, 0, line.data[len(BOM) :])

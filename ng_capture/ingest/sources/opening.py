@@ -25,13 +25,15 @@ _LOOKED_AT = 1 << 24
 class SourceFile:
     """One file of a log; `name` is what findings call it, `rollout_from` the field that the user says names rollouts.
 
+    `live`: somebody still writes it, a last line without its line break is none yet.
     Standard input and pipes are kept in a temporary file while this object lives: a log is looked at before it is read.
     Raises UsageError for a path that does not exist, SurroundingsError for one that cannot be read.
     """
 
-    def __init__(self, path: str, rollout_from: str | None = None) -> None:
+    def __init__(self, path: str, rollout_from: str | None = None, *, live: bool = False) -> None:
         self.name = shown(path)
         self.rollout_from = rollout_from
+        self.live = live
         self.path = self._spooled(path) if path == STANDARD_INPUT or _is_pipe(path) else path
         self._compression = _compression(self.path)
 

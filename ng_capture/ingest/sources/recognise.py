@@ -60,13 +60,15 @@ class Recognition(msgspec.Struct, frozen=True):
     passed_over: tuple[str, ...] = ()
 
 
-def recognise(sources: Sequence[str], name: str | None = None, rollout_from: str | None = None) -> Recognition:
+def recognise(
+    sources: Sequence[str], name: str | None = None, rollout_from: str | None = None, *, live: bool = False
+) -> Recognition:
     """The readers for files, folders and `-`; `name` is the format that the user says they have.
 
     `rollout_from` is the field of a line or entry that the user says names its rollout (`metadata.run`, `turns.0.id`).
-    In a folder, what no reader knows is passed over. Raises UsageError for a source that is named and not known, for a
-    log of text alone (`text_only_source`), and where nothing is left to read; SurroundingsError for what cannot be
-    opened.
+    `live` leaves a last line that is not whole yet for the next time. In a folder, what no reader knows is passed over.
+    Raises UsageError for a source that is named and not known, for a log of text alone (`text_only_source`), and where
+    nothing is left to read; SurroundingsError for what cannot be opened.
     """
     given = None if name is None else _named(name)
     files: dict[str, list[SourceFile]] = {}
@@ -75,7 +77,7 @@ def recognise(sources: Sequence[str], name: str | None = None, rollout_from: str
     for source in sources:
         folder = source != STANDARD_INPUT and Path(source).is_dir()
         for path in _walk(source) if folder else [source]:
-            file = SourceFile(path, rollout_from)
+            file = SourceFile(path, rollout_from, live=live)
             head = file.head() if given is None else Head(file.file_name)
             known = given or next((each for each in FORMATS if each.recognises(head)), None)
             text = None if known else text_only(head)
