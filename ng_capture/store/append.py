@@ -5,14 +5,17 @@ rollout incomplete where it cuts off a record that nobody brings again.
 """
 
 import contextlib
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from ng_capture.errors import ConflictingRecord, InvalidRecord, RolloutFrozen, RolloutRetired
 from ng_capture.files.locking import exclusive
 from ng_capture.files.names import LOCK_NAME, FileKind
+from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import append_bytes, append_line, cut_file, sync_directory
 from ng_capture.records.json_text import is_text
 from ng_capture.records.lifecycle import decode_call_lines
@@ -139,6 +142,26 @@ class _Line(msgspec.Struct, frozen=True):
     data: bytes
 
 
+def add_raw_lines(path: Path, lines: Sequence[bytes]) -> None:
+    """Durably add those exchanges that a `.capture.jsonl` does not hold, byte for byte; a line of them that a killed
+    writer began is finished.
+
+    Raises Busy and SurroundingsError.
+    """
+    with exclusive(str(path), PATIENCE):
+        there, begun = _lines_in(path)
+        new = [line for line in dict.fromkeys(lines) if _digest(line) not in there]
+        ended = next((line for line in new if begun and line.startswith(begun)), None)
+        text = b"".join(line + b"\n" for line in new if line is not ended)
+        if ended is not None:
+            text = ended[len(begun) :] + b"\n" + text
+        elif text and begun:
+            text = b"\n" + text
+        # without a new one, too: a writer that was killed may not have brought bytes and name to the disk
+        append_bytes(path, text)
+        sync_directory(path.parent)
+
+
 def append_raw_line(path: Path, *lines: bytes) -> None:
     """Durably add exchanges to a `.capture.jsonl`, under an exclusive lock on that file (capture-files.md 7.1).
 
@@ -149,6 +172,28 @@ def append_raw_line(path: Path, *lines: bytes) -> None:
         append_line(path, b"\n".join(lines))
         # taking the lock made the file where there was none
         sync_directory(path.parent)
+
+
+class _RawLines(NamedTuple):
+    """The digests of the lines of a file, and the last one where it has no line break."""
+
+    there: set[bytes]
+    begun: bytes
+
+
+def _lines_in(path: Path) -> _RawLines:
+    there, begun = set(), b""
+    with CaptureFile(str(path)) as file:
+        for line in file.lines():
+            if line.terminated:
+                there.add(_digest(line.data[:-1]))
+            else:
+                begun = line.data
+    return _RawLines(there, begun)
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.sha256(line).digest()
 
 
 def _refuse_if_frozen(rollout_id: str, state: StateFile) -> None:
