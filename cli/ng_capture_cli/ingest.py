@@ -11,7 +11,7 @@ from ng_capture.errors import UsageError
 from ng_capture.files.names import is_rollout_id
 from ng_capture.ingest.store import OnConflict
 from ng_capture_cli import exits, options
-from ng_capture_cli.terminal import Colors
+from ng_capture_cli.terminal import Colors, tell_error
 
 
 class Format(StrEnum):
@@ -109,6 +109,10 @@ def command(
         report.print_objects(rollouts)
     else:
         report.print_document(rollouts)
+    for failure in report.unwritten:
+        tell_error(f"{failure.rollout_id}: {failure.message}")
     if not quiet:
         report.tell(to, recognition.passed_over)
+    if report.unwritten:
+        return exits.SURROUNDINGS
     return exits.FINDINGS if report.has_errors or not report.summary.rollouts else exits.DONE

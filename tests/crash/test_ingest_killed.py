@@ -191,3 +191,36 @@ def test_after_any_power_cut_no_part_is_trusted_and_the_next_run_completes(scene
         scene.complete(directory)
 
     at_each(strike, range(0, len(states), EVERY))
+
+
+def test_an_error_in_one_rollout_never_stops_the_others(empty: Scene, tmp_path: Path) -> None:
+    """Struck anywhere in the work on the second rollout: the first and the third are there, and it is named."""
+    # the state of a rollout is the last thing written of it
+    ends = [number for number, name in enumerate(empty.events, 1) if name == "replace"]
+    begin, end = ends[0] + 2, ends[1]
+    assert end - begin > 10
+
+    def strike(event: int) -> None:
+        store = empty.place(tmp_path / str(event))
+        done = empty.ingest(store, at=event, how="EIO")
+        case = f"{empty.events[event - 1]} {event}: {done}"
+        if done.code:
+            assert done.code == 3 and "r-2" in done.err and "2 rollouts, 4 calls" in done.err, case
+            empty.check(store)
+        assert trainable(store) >= {"r-1", "r-3"}, case
+        empty.complete(store)
+
+    at_each(strike, range(begin, end + 1, 1 if THOROUGH else 3))
+
+
+def test_a_file_that_may_not_be_written_is_named_and_the_others_are_there(empty: Scene, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    blocked = store / "r-2.capture.jsonl"
+    blocked.mkdir()
+    done = struck("ingest", empty.logs, "--to", store)
+    assert done.code == 3 and "r-2.capture.jsonl" in done.err and "Traceback" not in done.err
+    assert not (store / "r-2.tokens.jsonl").exists()
+    blocked.rmdir()
+    assert trainable(store) == {"r-1", "r-3"}
+    empty.complete(store)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ng_capture.files.listing import list_rollouts
-from ng_capture.ingest.ingest import Ingestion, Wanted
+from ng_capture.ingest.ingest import Ingestion, Unwritten, Wanted
 from ng_capture.ingest.sources.recognise import recognise
 from ng_capture.outputs.verify import VerifyTask, judge_task
 from ng_capture.verdicts.findings import find
@@ -58,7 +58,11 @@ def write_logs(directory: Path, count: int) -> Path:
 def ingested(logs: Path, store: Path, **wanted: Any) -> int:
     """Do what the command does, in this process."""
     ingestion = Ingestion(recognise([str(logs)]), store, Wanted(**wanted))
-    defects = [*ingestion.defects, *(defect for rollout in ingestion.write() for defect in rollout.defects)]
+    defects = list(ingestion.defects)
+    for rollout in ingestion.write():
+        if isinstance(rollout, Unwritten):
+            return 3
+        defects += rollout.defects
     return int(any(find(defect).severity == "error" for defect in defects))
 
 
