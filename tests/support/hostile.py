@@ -3,11 +3,14 @@
 survive({"r-1.capture.jsonl": line})       # any exception but a refusal fails; gives the store's trained calls
 """
 
+import contextlib
 import gzip
+import io
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,7 +63,7 @@ def survive(files: Files, name: str | None = None, **wanted: Any) -> list[Traine
         return list(trained(store)) if store.exists() else []
 
 
-def ingest(logs: Path, store: Path, name: str | None, **wanted: Any) -> None:
+def ingest(logs: Path, store: Path, name: str | None = None, **wanted: Any) -> None:
     """One run, with everything that it would print."""
     ingestion = Ingestion(recognise([str(logs)], name), store, Wanted(**wanted))
     report = Report(ingestion.defects)
@@ -91,26 +94,18 @@ def numbers_in(data: bytes) -> list[float]:
 def plain(data: bytes) -> bytes:
     """The text of a log, as far as it can be decompressed."""
     if data.startswith(b"\x1f\x8b"):
-        return _as_far(gzip.GzipFile(fileobj=_opened(data)).read1)
+        return _as_far(gzip.GzipFile(fileobj=io.BytesIO(data)).read1)
     if data.startswith(b"\x28\xb5\x2f\xfd"):
         reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
         return _as_far(lambda: reader.read(1))
     return data
 
 
-def _opened(data: bytes) -> Any:
-    import io
-
-    return io.BytesIO(data)
-
-
-def _as_far(read: Any) -> bytes:
+def _as_far(read: Callable[[], bytes]) -> bytes:
     text = b""
-    try:
+    with contextlib.suppress(OSError, EOFError, zlib.error, zstandard.ZstdError):
         while piece := read():
             text += piece
-    except (OSError, EOFError, zstandard.ZstdError, Exception):
-        pass
     return text
 
 
