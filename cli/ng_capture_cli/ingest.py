@@ -121,10 +121,10 @@ def command(
         report.print_objects(rollouts)
     else:
         report.print_document(rollouts)
+    for failure in report.unwritten:
+        tell_error(f"{failure.rollout_id}: {failure.message}")
     if not quiet:
         report.tell(to, recognition.passed_over)
-    for failure in ingestion.unwritten:
-        tell_error(failure.message, failure.hint)
-    if ingestion.unwritten:
+    if report.unwritten:
         return exits.SURROUNDINGS
     return exits.FINDINGS if report.has_errors or not report.summary.rollouts else exits.DONE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ng_capture.ingest.ingest import IngestedCall, IngestedRollout
+from ng_capture.ingest.ingest import IngestedCall, IngestedRollout, Unwritten
 from ng_capture.records.defects import Defect
 from ng_capture.verdicts.findings import Finding, find
 from ng_capture_cli.summary import counted, finding_line
@@ -38,7 +38,10 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Report:
-    """Prints rollouts as they come, and counts them; `defects` are those of the sources."""
+    """Prints rollouts as they come, and counts them; `defects` are those of the sources.
+
+    `unwritten` are the rollouts that could not be written, once all were printed.
+    """
 
     def __init__(self, defects: Iterable[Defect]) -> None:
         self._of_sources = ToldRollout(None, (), tuple(map(find, defects)))
@@ -46,11 +49,15 @@ class Report:
         self._actions: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self.has_errors = False
+        self.unwritten: list[Unwritten] = []
         self._count(self._of_sources)
 
-    def told(self, rollouts: Iterable[IngestedRollout]) -> Iterator[ToldRollout]:
+    def told(self, rollouts: Iterable[IngestedRollout | Unwritten]) -> Iterator[ToldRollout]:
         """The rollouts with their findings, counted."""
         for rollout in rollouts:
+            if isinstance(rollout, Unwritten):
+                self.unwritten.append(rollout)
+                continue
             told = ToldRollout(rollout.rollout_id, rollout.calls, tuple(map(find, rollout.defects)))
             self._rollouts += 1
             self._count(told)

@@ -8,7 +8,6 @@ import io
 import os
 import stat
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ng_capture.errors import SurroundingsError
@@ -100,20 +99,6 @@ class CaptureFile:
         if self._compression is Compression.ZSTD:
             return io.BufferedReader(_ZstdReader(self._raw), _BUFFER)
         return io.BufferedReader(self._raw, _BUFFER)
-
-
-def read_open_line(path: Path) -> bytes:
-    """What stands behind the last line break of a file, which is not compressed."""
-    try:
-        with open(path, "rb") as file:
-            start, tail = file.seek(0, os.SEEK_END), b""
-            while start and b"\n" not in tail:
-                size = min(start, _BUFFER)
-                start = file.seek(start - size)
-                tail = file.read(size) + tail
-    except OSError as error:
-        raise _unread(str(path), error) from error
-    return tail.rpartition(b"\n")[2]
 
 
 def _decompression_errors(compression: Compression) -> tuple[type[Exception], ...]:

@@ -39,11 +39,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True, eq=False):
-    """The calls of a rollout in the store, what was announced there, and whether it is marked incomplete."""
+    """The calls of a rollout in the store, what was announced there, and whether its state knows all of them."""
 
     calls: Mapping[str, HeldCall] = {}
     announced: frozenset[str] = frozenset()
-    marked: bool = False
+    indexed: bool = True
 
 
 def read_held(files: RolloutFiles | None) -> Held:
@@ -54,7 +54,7 @@ def read_held(files: RolloutFiles | None) -> Held:
     return Held(
         {entry.call_id: _held(entry) for entry in snapshot.entries},
         frozenset(line.call_id for line in snapshot.intents or ()),
-        _is_marked(snapshot),
+        _is_indexed(snapshot),
     )
 
 
@@ -79,5 +79,7 @@ def _held(entry: TokenEntry) -> HeldCall:
     )
 
 
-def _is_marked(snapshot: Snapshot) -> bool:
-    return bool(snapshot.marks) or (snapshot.state is not None and snapshot.state.incomplete)
+def _is_indexed(snapshot: Snapshot) -> bool:
+    """False where a writer was killed before the state told of its records."""
+    known = snapshot.state.entry_digests if snapshot.state is not None else None
+    return {entry.call_id for entry in snapshot.entries} <= (known or {}).keys()

@@ -63,11 +63,17 @@ class IngestedRollout(msgspec.Struct, frozen=True):
     defects: tuple[Defect, ...]
 
 
+class Unwritten(msgspec.Struct, frozen=True):
+    """A rollout that the surroundings did not let be read or written; a second run finishes what was begun."""
+
+    rollout_id: str
+    message: str
+
+
 class Ingestion:
     """One run. Everything is read before anything is written; `defects` then tell what was wrong with the sources.
 
-    Raises SurroundingsError for what cannot be read, and for a directory that cannot be written. A rollout that cannot
-    be written stops no other: `unwritten` tells of those.
+    Raises SurroundingsError for sources that cannot be read, and for a directory that cannot be written.
     """
 
     def __init__(self, recognition: Recognition, directory: Path, wanted: Wanted) -> None:
@@ -89,19 +95,17 @@ class Ingestion:
     def rollout_ids(self) -> list[str]:
         return sorted(self._files_of)
 
-    def write(self) -> Iterator[IngestedRollout]:
-        """Bring every rollout into the directory, which is made where it is not there."""
+    def write(self) -> Iterator[IngestedRollout | Unwritten]:
+        """Bring every rollout into the directory, which is made where it is not there; none stops the rest."""
         if not self._files_of:
             return
         check_locks(self._directory)
         make_directory(self._directory)
         for rollout_id in self.rollout_ids:
             try:
-                written = self._write(rollout_id)
+                yield self._write(rollout_id)
             except SurroundingsError as error:
-                self.unwritten.append(error)
-            else:
-                yield written
+                yield Unwritten(rollout_id, error.message)
 
     def _take(self, reading: Reading) -> None:
         if isinstance(reading, Defect):

@@ -1,5 +1,6 @@
 """The readings of all sources by rollout, so that memory follows one rollout and not the run (promise 10)."""
 
+import contextlib
 import pickle
 import tempfile
 import weakref
@@ -22,7 +23,8 @@ class Spool:
     """
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="ng-capture-")  # noqa: SIM115 (lives as long as this object)
+        with _failures():
+            self._file = tempfile.TemporaryFile(prefix="ng-capture-")  # noqa: SIM115 (lives as long as this object)
         weakref.finalize(self, self._file.close)
         self._places: dict[str, list[_Place]] = {}
         self._end = 0
@@ -30,17 +32,27 @@ class Spool:
     def add(self, rollout_id: str, reading: Reading) -> None:
         """Take the next reading of a rollout; raises RecursionError for one that is nested deeper than can be kept."""
         data = pickle.dumps(reading, pickle.HIGHEST_PROTOCOL)
-        try:
+        with _failures():
             self._file.seek(self._end)
             self._file.write(data)
-        except OSError as error:
-            raise SurroundingsError(f"{tempfile.gettempdir()}: cannot be written: {error.strerror}") from error
         self._places.setdefault(rollout_id, []).append(_Place(self._end, len(data)))
         self._end += len(data)
 
     def of(self, rollout_id: str) -> Iterator[Reading]:
         """The readings of a rollout, as they came."""
         for place in self._places.get(rollout_id, ()):
-            self._file.seek(place.start)
+            with _failures():
+                # what was written last is flushed by it
+                self._file.seek(place.start)
+                data = self._file.read(place.size)
             # our own bytes, in a file that has no name for anybody else
-            yield pickle.loads(self._file.read(place.size))
+            yield pickle.loads(data)
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        place = tempfile.tempdir or "the directory for temporary files"
+        raise SurroundingsError(f"{place}: cannot be written: {error.strerror or error}") from error

@@ -1,11 +1,10 @@
 """Bring a prepared rollout into the store: what is there stays, what is new is added, what is lost is said.
 
-Raw calls first, then announcements, then records: whatever kills the run, a call without its record masks the rollout
-until a second run brings it (capture-files.md 1.5 and 1.6).
+Raw calls first, then announcements and marks, then records: whatever kills the run, a call without its record masks the
+rollout until a second run brings it, and what will be masked is never trusted (capture-files.md 1.5 and 1.6).
 """
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
@@ -13,13 +12,12 @@ from typing import Literal
 import msgspec
 
 from ng_capture.errors import InvalidRecord, RolloutDamaged, RolloutFrozen, RolloutRetired, WriteRefused
-from ng_capture.files.names import CaptureName, Compression, FileKind
-from ng_capture.files.reading import CaptureFile
+from ng_capture.files.names import FileKind
 from ng_capture.ingest.candidate import as_lists
 from ng_capture.ingest.held import Held, evidence_of_record
 from ng_capture.ingest.rollout import PreparedRollout, RolloutCall
 from ng_capture.records.defects import Defect
-from ng_capture.store.append import RolloutWriter, append_raw_line
+from ng_capture.store.append import RolloutWriter, add_raw_lines
 
 Action = Literal["added", "there", "left_out", "refused"]
 """What became of a call: a new record, the record that was there, none, or none since the rollout takes none."""
@@ -54,6 +52,8 @@ def store_rollout(
     faults = [_conflict(call) for call in conflicts]
     if conflicts and on_conflict is OnConflict.FAIL:
         return Stored([(call, "refused") for call in rollout.calls], faults)
+    if rollout.raw_lines:
+        add_raw_lines(directory / f"{rollout.rollout_id}.{FileKind.CAPTURE}", rollout.raw_lines)
     writer = RolloutWriter(directory, rollout.rollout_id)
     new = [
         as_lists(call.record)
@@ -63,15 +63,15 @@ def store_rollout(
     missed = [call.candidate.call_id for call in rollout.calls if call.candidate.missed]
     announced = [*(record.model_call_id for record in new), *missed, *lost]
     try:
-        _add_raw_lines(writer, rollout.raw_lines)
-        if set(announced) - held.announced - held.calls.keys():
+        if new or set(announced) - held.announced - held.calls.keys():
             writer.begin_call(*announced)
-        if new:
-            writer.append(*new)
         for call in conflicts if on_conflict is OnConflict.MASK else ():
             writer.mark_incomplete(call.candidate.call_id)
-        if marked and not held.marked:
+        if marked:
             writer.mark_incomplete()
+        if new or not held.indexed:
+            # without a new one, too: what a killed writer left is finished
+            writer.append(*new)
     except WriteRefused as error:
         faults.append(_refusal(rollout, error))
         actions = ["refused" if action == "added" else action for action in actions]
@@ -106,27 +106,3 @@ def _refusal(rollout: PreparedRollout, error: WriteRefused) -> Defect:
     reasons = {RolloutFrozen: "rollout_frozen", RolloutRetired: "retired", RolloutDamaged: "damaged_line"}
     reason = error.reason if isinstance(error, InvalidRecord) else reasons.get(type(error), "conflicting_records")
     return Defect(reason=reason, file=f"{rollout.rollout_id}.{FileKind.TOKENS}", detail=error.message)
-
-
-def _add_raw_lines(writer: RolloutWriter, lines: Sequence[bytes]) -> None:
-    """Those that the `.capture.jsonl` does not hold, byte for byte; a closed rollout takes none, like records."""
-    if not lines:
-        return
-    path = writer.directory / str(CaptureName(writer.rollout_id, FileKind.CAPTURE, Compression.NONE))
-    there = set(_digests(path)) if path.exists() else set()
-    new = [line for line in lines if _digest(line) not in there]
-    if new:
-        writer.check_open()
-        append_raw_line(path, *new)
-
-
-def _digests(path: Path) -> Iterator[bytes]:
-    with CaptureFile(str(path)) as file:
-        for line in file.lines():
-            # one that was cut comes again as a whole
-            if line.terminated:
-                yield _digest(line.data.removesuffix(b"\n"))
-
-
-def _digest(line: bytes) -> bytes:
-    return hashlib.sha256(line).digest()

@@ -5,15 +5,17 @@ rollout incomplete where it cuts off a record that nobody brings again.
 """
 
 import contextlib
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from ng_capture.errors import ConflictingRecord, InvalidRecord, RolloutFrozen, RolloutRetired
 from ng_capture.files.locking import exclusive
 from ng_capture.files.names import LOCK_NAME, FileKind
-from ng_capture.files.reading import read_open_line
+from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import append_bytes, append_line, cut_file, sync_directory
 from ng_capture.records.json_text import is_text
 from ng_capture.records.lifecycle import decode_call_lines
@@ -71,11 +73,6 @@ class RolloutWriter:
             if size != known:
                 # last: it can be rebuilt from the records, they not from it
                 state.replace(entry_digests=digests, indexed_size=size, version=state.state.version + added)
-
-    def check_open(self) -> None:
-        """Raises RolloutFrozen for a rollout that takes no further calls, as begin_call would."""
-        with self._locked() as state:
-            _refuse_if_frozen(self.rollout_id, state)
 
     def mark_incomplete(self, call_id: str = "") -> None:
         """Say that a call was lost, or that its record must not be trusted; a frozen rollout takes it too (1.5)."""
@@ -145,22 +142,58 @@ class _Line(msgspec.Struct, frozen=True):
     data: bytes
 
 
-def append_raw_line(path: Path, *lines: bytes) -> None:
-    """Durably add exchanges to a `.capture.jsonl`, under an exclusive lock on that file (capture-files.md 7.1).
+def add_raw_lines(path: Path, lines: Sequence[bytes]) -> None:
+    """Durably add those exchanges that a `.capture.jsonl` does not hold, byte for byte; a line of them that a killed
+    writer began is finished.
 
-    A last line that a killed writer left open is finished where it comes again, else ended first, so that it takes no
-    other with it. Raises Busy and SurroundingsError.
+    Raises Busy and SurroundingsError.
     """
     with exclusive(str(path), PATIENCE):
-        begun = read_open_line(path)
-        again = next((line for line in lines if begun and line.startswith(begun)), None)
-        if again is not None:
-            append_bytes(path, again[len(begun) :] + b"\n")
-            lines = tuple(line for line in lines if line != again)
-        if lines:
-            append_line(path, b"\n".join(lines))
+        there, begun = _lines_in(path)
+        new = [line for line in dict.fromkeys(lines) if _digest(line) not in there]
+        ended = next((line for line in new if begun and line.startswith(begun)), None)
+        text = b"".join(line + b"\n" for line in new if line is not ended)
+        if ended is not None:
+            text = ended[len(begun) :] + b"\n" + text
+        elif text and begun:
+            text = b"\n" + text
+        # without a new one, too: a writer that was killed may not have brought bytes and name to the disk
+        append_bytes(path, text)
+        sync_directory(path.parent)
+
+
+def append_raw_line(path: Path, line: bytes) -> None:
+    """Durably add one exchange to a `.capture.jsonl`, under an exclusive lock on that file (capture-files.md 7.1).
+
+    A last line that a killed writer left open is ended first, so that it takes no other with it. Raises Busy and
+    SurroundingsError.
+    """
+    with exclusive(str(path), PATIENCE):
+        append_line(path, line)
         # taking the lock made the file where there was none
         sync_directory(path.parent)
+
+
+class _RawLines(NamedTuple):
+    """The digests of the lines of a file, and the last one where it has no line break."""
+
+    there: set[bytes]
+    begun: bytes
+
+
+def _lines_in(path: Path) -> _RawLines:
+    there, begun = set(), b""
+    with CaptureFile(str(path)) as file:
+        for line in file.lines():
+            if line.terminated:
+                there.add(_digest(line.data[:-1]))
+            else:
+                begun = line.data
+    return _RawLines(there, begun)
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.sha256(line).digest()
 
 
 def _refuse_if_frozen(rollout_id: str, state: StateFile) -> None:

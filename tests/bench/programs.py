@@ -12,9 +12,9 @@ KEY = b'"cum_len":'
 REACH = 64
 
 
-def captures(directory: str) -> list[str]:
+def captures(directory: str, ending: str = ".tokens.jsonl") -> list[str]:
     """The record files of a directory."""
-    return sorted(entry.path for entry in os.scandir(directory) if entry.name.endswith(".tokens.jsonl"))
+    return sorted(entry.path for entry in os.scandir(directory) if entry.name.endswith(ending))
 
 
 def nothing() -> None:
@@ -44,11 +44,16 @@ def lower_bound(directory: str) -> None:
                 start = 0
 
 
-def parse_lines(directory: str) -> None:
+def parse_raw(directory: str) -> None:
+    """Decode every line of the raw calls."""
+    parse_lines(directory, ".capture.jsonl")
+
+
+def parse_lines(directory: str, ending: str = ".tokens.jsonl") -> None:
     """Decode every line."""
     import orjson
 
-    for path in captures(directory):
+    for path in captures(directory, ending):
         with open(path, "rb", buffering=BLOCK) as file:
             for line in file:
                 orjson.loads(line)
@@ -81,5 +86,5 @@ def reverse_lines(source: str, target: str) -> None:
 
 
 if __name__ == "__main__":
-    programs = {f.__name__: f for f in (nothing, lower_bound, parse_lines, imports, look, reverse_lines)}
+    programs = {f.__name__: f for f in (nothing, lower_bound, parse_lines, parse_raw, imports, look, reverse_lines)}
     programs[sys.argv[1]](*sys.argv[2:])

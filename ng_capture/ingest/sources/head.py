@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import msgspec
 
 _DEPTH = 3
-_STRING_OR_BRACKET = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"\s*(:?)|[\[\]{}]')
+# possessive, and a string that is cut goes on to the end: no byte of it is looked at twice
+_STRING_OR_BRACKET = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"\s*(:?)|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 class Head(msgspec.Struct, frozen=True):

@@ -126,5 +126,13 @@ def _walk(folder: str) -> Iterator[str]:
         if entry.is_dir(follow_symlinks=False):
             if not entry.name.startswith("."):
                 yield from _walk(entry.path)
-        elif entry.is_file():
+        elif _is_file(entry):
             yield entry.path
+
+
+def _is_file(entry: "os.DirEntry[str]") -> bool:
+    """False for links that lead nowhere or to themselves."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False

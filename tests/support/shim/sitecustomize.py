@@ -112,9 +112,11 @@ def _opened(file: Any, mode: str = "r", buffering: int = -1, *more: Any, **named
     if not set(mode) & set("wxa+") or (isinstance(file, int) and not _is_file(file)):
         return _open(file, mode, buffering, *more, **named)
     plain = mode.replace("b", "").replace("t", "")
+    # who brings an opener opens by `os.open`, which is an event of its own
+    how = {key: named[key] for key in ("closefd", "opener") if key in named}
     raw = (
-        _Raw(file, plain, named.get("closefd", True))
-        if isinstance(file, int)
+        _Raw(file, plain, **how)
+        if isinstance(file, int) or named.get("opener")
         else _event("open", lambda: _Raw(file, plain), path=file)
     )
     if buffering == 0:
