@@ -66,7 +66,9 @@ class Report:
     def _count(self, rollout: ToldRollout) -> None:
         self._actions.update(call.action for call in rollout.calls)
         self._reasons.update(finding.reason for finding in rollout.findings)
-        self.has_errors |= any(finding.severity == "error" for finding in rollout.findings)
+        # a retired rollout was handed off: that is counted apart, as everywhere
+        errors = (finding.reason for finding in rollout.findings if finding.severity == "error")
+        self.has_errors |= any(reason != "retired" for reason in errors)
 
     @property
     def summary(self) -> Summary:

@@ -44,7 +44,7 @@ _RECORDLESS = UNANSWERED | {
 class Candidate(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """A call as one source tells it. `record` has no link yet, and is None where the store has no form for it.
 
-    `from_record`: the source is a record, no raw call; `recorded`: one with links of its own. `previous_response` is
+    `from_record`: the source is a record, no raw call, and keeps the links that it has or lacks. `previous_response` is
     the response that the request goes on with, where the server keeps the conversation.
     """
 
@@ -58,7 +58,6 @@ class Candidate(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     warnings: tuple[str, ...] = ()
     choices: int = 1
     from_record: bool = False
-    recorded: bool = False
     named_parent: str | None = None
     previous_response: str | None = None
     seen: Asked = NOTHING_TOLD
@@ -120,7 +119,7 @@ def candidate_of_line(rollout_id: str, line: TokenLine) -> Candidate:
     """The candidate of a token record that was made before."""
     entry = line.entry
     faults = tuple(dict.fromkeys(fault.reason for fault in entry.faults))
-    record, recorded = None, False
+    record = None
     try:
         check_readable(_without_surrogates(entry))
         told = record_of(entry)
@@ -128,9 +127,7 @@ def candidate_of_line(rollout_id: str, line: TokenLine) -> Candidate:
             told, rollout_id=rollout_id, output_items=as_text(told.output_items), extras=as_text(told.extras)
         )
         encode_record(told)
-        recorded = told.parent_resolution is not None or told.parent_call_id is not None
-        # what a link is found by, and what another telling of the call is compared with
-        record = compact(told if recorded or told.digest else measured(told))
+        record = compact(told)
     except (InvalidRecord, Unreadable) as error:
         reason = error.reason if isinstance(error, InvalidRecord) else error.defect.reason
         record, faults = None, (faults if reason in faults else (*faults, reason))
@@ -143,7 +140,6 @@ def candidate_of_line(rollout_id: str, line: TokenLine) -> Candidate:
         problems=tuple(fault for fault in faults if fault != "lone_surrogate"),
         warnings=tuple(fault for fault in faults if fault == "lone_surrogate"),
         from_record=True,
-        recorded=recorded,
         started_at=entry.fields.created_at,
     )
 

@@ -39,11 +39,15 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True, eq=False):
-    """The calls of a rollout in the store, what was announced there, and whether its state knows all of them."""
+    """The calls of a rollout in the store, what was announced there, and whether its state knows all of them.
+
+    `closed`: it is sealed or retired, and takes nothing more.
+    """
 
     calls: Mapping[str, HeldCall] = {}
     announced: frozenset[str] = frozenset()
     indexed: bool = True
+    closed: bool = False
 
 
 def read_held(files: RolloutFiles | None) -> Held:
@@ -55,6 +59,7 @@ def read_held(files: RolloutFiles | None) -> Held:
         {entry.call_id: _held(entry) for entry in snapshot.entries},
         frozenset(line.call_id for line in snapshot.intents or ()),
         _is_indexed(snapshot),
+        snapshot.state is not None and (snapshot.state.frozen or snapshot.state.retired),
     )
 
 

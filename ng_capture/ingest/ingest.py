@@ -11,6 +11,7 @@ from ng_capture.files.locking import check_locks
 from ng_capture.files.names import FileKind, is_rollout_id
 from ng_capture.files.writing import make_directory
 from ng_capture.ingest.held import Held, read_held
+from ng_capture.ingest.held_turns import held_turns
 from ng_capture.ingest.normalised import LogProbsKind
 from ng_capture.ingest.raw import RawExchange, RolloutClaim
 from ng_capture.ingest.rollout import Preparing, RolloutCall, faults_of, prepare
@@ -81,7 +82,6 @@ class Ingestion:
         self._wanted = wanted
         self._spool = Spool()
         self._files_of: dict[str, set[str]] = {}
-        self._nameless: dict[str, set[str]] = {}
         self._faults: dict[str, list[Defect]] = {}
         self._listing = list_rollouts([str(directory)]) if directory.is_dir() else Listing()
         self.unwritten: list[SurroundingsError] = []
@@ -123,8 +123,6 @@ class Ingestion:
             return
         file = place.file or ""
         self._files_of.setdefault(rollout_id, set()).add(file)
-        if isinstance(reading, RawExchange) and reading.call_id is None:
-            self._nameless.setdefault(rollout_id, set()).add(file)
         try:
             self._spool.add(rollout_id, reading)
         except RecursionError:
@@ -156,9 +154,10 @@ class Ingestion:
             self._wanted.log_probs_kind,
             self._wanted.delta,
             frozenset(file for file in self._files_of[rollout_id] if _is_same_file(file, raw_file)),
-            frozenset(self._nameless.get(rollout_id, ())),
         )
-        prepared = prepare(rollout_id, self._spool.of(rollout_id), held, how)
+        prepared = prepare(
+            rollout_id, self._spool.of(rollout_id), held, how, lambda: held_turns(files, held.calls.keys())
+        )
         faults = [fault for file in sorted(self._files_of[rollout_id]) for fault in self._faults.get(file, ())]
         lost = [fault.call for fault in faults if fault.call is not None]
         marked = any(fault.call is None for fault in faults)

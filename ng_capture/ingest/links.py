@@ -13,7 +13,7 @@ import msgspec
 
 from ng_capture.ingest.candidate import Candidate
 from ng_capture.ingest.held import HeldCall
-from ng_capture.ingest.parents import presumed_parents
+from ng_capture.ingest.parents import Turns, presumed_parents
 from ng_capture.records.fingerprint import Unfingerprintable
 from ng_capture.records.lineage import Known, Lineage, Parent
 
@@ -28,14 +28,19 @@ class Link(msgspec.Struct, frozen=True):
     how: How | None = None
 
 
-def find_links(candidates: Sequence[Candidate], held: Mapping[str, HeldCall]) -> dict[str, Link]:
-    """The link of every call among these and those that the store holds, whatever the order they come in."""
-    finder = _Finder(candidates, held)
+def find_links(
+    candidates: Sequence[Candidate], held: Mapping[str, HeldCall], turns: Iterable[Turns] = ()
+) -> dict[str, Link]:
+    """The link of every call among these and those that the store holds, whatever the order they come in.
+
+    `turns` are the conversations of the calls that the store holds.
+    """
+    finder = _Finder(candidates, held, turns)
     return {candidate.call_id: finder.link_of(candidate) for candidate in candidates}
 
 
 class _Finder:
-    def __init__(self, candidates: Sequence[Candidate], held: Mapping[str, HeldCall]) -> None:
+    def __init__(self, candidates: Sequence[Candidate], held: Mapping[str, HeldCall], turns: Iterable[Turns]) -> None:
         self._lineage = Lineage()
         self._sequences = _Sequences()
         for call in held.values():
@@ -48,14 +53,18 @@ class _Finder:
                 self._lineage.add(record)
                 if len(record.generation_token_ids) and not record.prompt_is_delta:
                     self._sequences.add(candidate.call_id, _whole(candidate))
-        self._presumed = presumed_parents([each for each in candidates if each.asked and not each.refused])
+        here = {each.call_id: each for each in turns} | {
+            each.call_id: each for each in candidates if each.asked and not each.refused
+        }
+        self._presumed = presumed_parents(list(here.values()))
         self._responses = _by_response(candidates, held)
 
     def link_of(self, candidate: Candidate) -> Link:
         record = candidate.record
-        if candidate.recorded and record is not None:
-            told = Parent(record.parent_resolution or "resolved", record.parent_call_id)
-            return Link(told, "recorded" if record.parent_call_id else None)
+        if candidate.from_record and record is not None:
+            named = record.parent_call_id
+            told = Parent(record.parent_resolution or ("resolved" if named else "unresolved"), named)
+            return Link(told, "recorded" if named else None)
         if candidate.named_parent is not None:
             return Link(Parent("resolved", candidate.named_parent), "recorded")
         if candidate.previous_response is not None:

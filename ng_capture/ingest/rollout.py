@@ -1,7 +1,7 @@
 """The readings of one rollout -> its calls with their records and links, ready to be written."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -11,9 +11,11 @@ from ng_capture.ingest.held import Held, evidence_of_record
 from ng_capture.ingest.links import How, Link, find_links
 from ng_capture.ingest.normalise import normalise
 from ng_capture.ingest.normalised import LogProbsKind
+from ng_capture.ingest.parents import Turns
 from ng_capture.ingest.raw import RawExchange
 from ng_capture.ingest.sources.interface import Reading, TokenLine
 from ng_capture.records.defects import Defect
+from ng_capture.records.json_text import encode_json
 from ng_capture.records.lineage import Parent
 from ng_capture.records.token_record import TokenRecord, as_delta
 
@@ -39,40 +41,48 @@ class Preparing(msgspec.Struct, frozen=True):
     """How records are made: what is known of the log probabilities, and whether prompts are stored as deltas.
 
     `raw_files` are sources that are the `.capture.jsonl` of the rollout in the store: what is read there lies there.
-    `nameless_files` are those whose calls have no ids.
     """
 
     log_probs_kind: LogProbsKind | None
     delta: bool
     raw_files: frozenset[str]
-    nameless_files: frozenset[str]
-
-    def name_of(self, call: RawExchange) -> str:
-        """The id of a call; one that has none is called by its line, and by its file where there are several (N94)."""
-        if call.call_id is not None:
-            return call.call_id
-        return f"{Path(call.file).name + ':' if len(self.nameless_files) > 1 else ''}line:{call.line}"
 
 
-def prepare(rollout_id: str, readings: Iterable[Reading], held: Held, how: Preparing) -> PreparedRollout:
-    """Records and links of a rollout, beside what the store holds of it."""
+def prepare(
+    rollout_id: str,
+    readings: Iterable[Reading],
+    held: Held,
+    how: Preparing,
+    turns: Callable[[], Iterable[Turns]] = tuple,
+) -> PreparedRollout:
+    """Records and links of a rollout, beside what the store holds of it.
+
+    `turns` gives the conversations of the calls that the store holds; it is asked where there are new ones.
+    """
     candidates: list[Candidate] = []
     raw_lines: dict[bytes, None] = {}
     for reading in readings:
         if isinstance(reading, TokenLine):
             candidates.append(candidate_of_line(rollout_id, reading))
         elif isinstance(reading, RawExchange):
-            named = msgspec.structs.replace(reading, call_id=how.name_of(reading))
+            named = reading if reading.call_id is not None else _named(reading)
             calls = normalise(named, log_probs_kind=how.log_probs_kind)
             candidates += [candidate_of_call(rollout_id, call, len(calls)) for call in calls]
             if reading.file not in how.raw_files:
                 raw_lines[capture_line(named)] = None
     merged = list(_merged(candidates))
-    links = find_links(merged, held.calls)
+    new = any(candidate.call_id not in held.calls for candidate in merged)
+    links = find_links(merged, held.calls, turns() if new else ())
     linked = [_linked(candidate, links[candidate.call_id]) for candidate in merged]
     if how.delta:
         linked = _as_deltas(linked, held)
     return PreparedRollout(rollout_id, linked, list(raw_lines))
+
+
+def _named(call: RawExchange) -> RawExchange:
+    """A call without an id gets one of what it holds: that stays the same in whatever file it comes."""
+    content = encode_json([call.request, call.response, call.response_raw, call.started_at])
+    return msgspec.structs.replace(call, call_id=f"raw-{hashlib.sha256(content).hexdigest()[:16]}")
 
 
 def _merged(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
@@ -89,7 +99,7 @@ def _merged(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
                 for each in group
             )
             continue
-        best = min(told or group, key=lambda each: (not each.recorded, len(each.problems), each.file, each.line))
+        best = min(told or group, key=lambda each: (not each.from_record, len(each.problems), each.file, each.line))
         # a record and a raw call tell one call in two ways; only two of a kind are copies
         again = sum(each.from_record == best.from_record for each in group) > 1
         yield msgspec.structs.replace(best, warnings=(*best.warnings, "duplicate_record")) if again else best
@@ -97,7 +107,7 @@ def _merged(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
 
 def _linked(candidate: Candidate, link: Link) -> RolloutCall:
     record = candidate.record
-    if record is not None and not candidate.recorded:
+    if record is not None and not candidate.from_record:
         record = msgspec.structs.replace(
             record,
             parent_resolution=link.parent.resolution,

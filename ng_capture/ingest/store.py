@@ -52,7 +52,7 @@ def store_rollout(
     faults = [_conflict(call) for call in conflicts]
     if conflicts and on_conflict is OnConflict.FAIL:
         return Stored([(call, "refused") for call in rollout.calls], faults)
-    if rollout.raw_lines:
+    if rollout.raw_lines and not held.closed:
         add_raw_lines(directory / f"{rollout.rollout_id}.{FileKind.CAPTURE}", rollout.raw_lines)
     writer = RolloutWriter(directory, rollout.rollout_id)
     new = [

@@ -126,8 +126,8 @@ def test_empty_files_hold_no_call(tmp_path: Path) -> None:
     done = ingest(logs, to=tmp_path / "store")
     assert done.code == 1 and "nothing was written" in done.err
     assert not (tmp_path / "store").exists()
-    assert ingest(logs / "x.jsonl", to=tmp_path / "store").code == 2
-    assert ingest("-", to=tmp_path / "store").code == 2
+    assert ingest(logs / "x.jsonl", to=tmp_path / "store").code == 1
+    assert ingest("-", to=tmp_path / "store").code == 1
     assert ingest(tmp_path / "nowhere", to=tmp_path / "store").code == 2
 
 

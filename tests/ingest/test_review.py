@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from ng_capture.files.listing import list_rollouts
-from ng_capture.ingest.ingest import IngestedRollout, Ingestion, Wanted
+from ng_capture.ingest.ingest import IngestedRollout, Ingestion, Unwritten, Wanted
 from ng_capture.ingest.sources.recognise import recognise
 from ng_capture.sink import TokenSink
-from ng_capture.store.append import append_raw_line
+from ng_capture.store.append import add_raw_lines
 from ng_capture.store.retire import retire_under_lock
 from ng_capture.store.snapshot import read_snapshot
 from ng_capture.verdicts.judge import judge
@@ -86,7 +86,7 @@ def test_a_raw_call_that_a_killed_run_left_half_written_is_finished(source: Path
 def test_a_raw_call_of_another_writer_that_was_cut_is_ended_before_the_next(tmp_path: Path) -> None:
     path = tmp_path / "4-0.capture.jsonl"
     path.write_bytes(b'{"a":1}\n{"b":')
-    append_raw_line(path, b'{"c":3}', b'{"d":4}')
+    add_raw_lines(path, [b'{"c":3}', b'{"d":4}'])
     assert path.read_bytes() == b'{"a":1}\n{"b":\n{"c":3}\n{"d":4}\n'
 
 
@@ -158,10 +158,10 @@ def test_a_rollout_that_cannot_be_written_stops_no_other(tmp_path: Path) -> None
     source = log(tmp_path / "calls.jsonl", *rows)
     (tmp_path / "runs" / "a.tokens.jsonl").mkdir(parents=True)
     ingestion = Ingestion(recognise([str(source)]), tmp_path / "runs", Wanted())
-    assert [told.rollout_id for told in ingestion.write()] == ["b"]
-    assert [failure.message for failure in ingestion.unwritten] == [
-        f"{tmp_path}/runs/a.tokens.jsonl: cannot be read: Is a directory"
-    ]
+    failed, written = ingestion.write()
+    assert (failed.rollout_id, written.rollout_id) == ("a", "b")
+    assert isinstance(failed, Unwritten)
+    assert failed.message == f"{tmp_path}/runs/a.tokens.jsonl: cannot be read: Is a directory"
 
 
 def test_a_call_that_is_there_is_told_with_the_link_that_it_has(source: Path, tmp_path: Path) -> None:
@@ -193,3 +193,49 @@ def test_which_of_several_choices_was_kept_is_no_question_where_one_is_continued
     [told] = ingest(log(tmp_path / "calls.jsonl", two, then), tmp_path / "kept")
     assert not told.defects
     assert [each.parent_call_id for each in told.calls] == [None, None, "c1#1"]
+
+
+def test_calls_without_ids_are_the_same_calls_in_whatever_file_they_stand(tmp_path: Path) -> None:
+    """A log that is rotated: its second file goes on, and both may be brought again under other names."""
+    first, second = [SYSTEM, turn("user", "one?")], [turn("user", "two?")]
+    rows = [call(1, first, "one"), call(2, [*first, turn("assistant", "one"), *second], "two")]
+    nameless = [{key: value for key, value in row.items() if key not in ("id", "model_call_id")} for row in rows]
+    old, new = log(tmp_path / "a.jsonl", nameless[0]), log(tmp_path / "b.jsonl", nameless[1])
+    ingest(old, tmp_path / "runs")
+    before = ingest(new, tmp_path / "runs")
+    assert [each.parent_resolution for each in before[0].calls] == ["resolved"]
+    renamed = log(tmp_path / "c.jsonl", *nameless)
+    assert [each.action for told in ingest(renamed, tmp_path / "runs") for each in told.calls] == ["there", "there"]
+
+
+def test_an_edited_history_is_followed_whatever_came_in_before(tmp_path: Path) -> None:
+    first = [SYSTEM, turn("user", "do it")]
+    second = [*first, turn("assistant", "one"), turn("user", "more")]
+    edited = [*first, turn("assistant", "one, shortened"), turn("user", "more"), turn("user", "again")]
+    rows = [call(1, first, "one"), call(2, second, "two"), call(3, edited, "three")]
+    at_once = ingest(log(tmp_path / "all.jsonl", *rows), tmp_path / "once")
+    ingest(log(tmp_path / "1.jsonl", *rows[:2]), tmp_path / "twice")
+    later = ingest(log(tmp_path / "2.jsonl", rows[2]), tmp_path / "twice")
+    links = {each.call_id: (each.parent_call_id, each.how) for told in at_once for each in told.calls}
+    assert {each.call_id: (each.parent_call_id, each.how) for told in later for each in told.calls} == {
+        "c3": links["c3"]
+    }
+
+
+def test_records_without_links_get_none(tmp_path: Path) -> None:
+    """What nobody recorded is inferred where that is asked for, by the command that judges."""
+    record = {"rollout_id": "4-0", "generation_log_probs": [-0.5], "generation_token_ids": [3]}
+    rows = [
+        {**record, "model_call_id": "c1", "prompt_token_ids": [1, 2]},
+        {**record, "model_call_id": "c2", "prompt_token_ids": [1, 2, 3, 4]},
+    ]
+    ingest(log(tmp_path / "4-0.tokens.jsonl", *rows), tmp_path / "runs")
+    judgement = judge(read_snapshot(list_rollouts([str(tmp_path / "runs")]).get("4-0")))
+    assert "link_missing" in judgement.reasons
+
+
+def test_an_id_that_no_file_can_be_named_after_is_refused(tmp_path: Path) -> None:
+    rows = [call(1, [SYSTEM], "one", rollout_id="x" * 201), call(2, [SYSTEM], "two", rollout_id="x" * 200)]
+    ingestion = Ingestion(recognise([str(log(tmp_path / "calls.jsonl", *rows))]), tmp_path / "runs", Wanted())
+    assert [defect.reason for defect in ingestion.defects] == ["bad_rollout_id"]
+    assert [len(told.rollout_id) for told in ingestion.write()] == [200]

@@ -9,6 +9,7 @@ from ng_capture.ingest.sources.decoding import NOTHING_NOTICED, Noticed, decode_
 from ng_capture.ingest.sources.lines import JsonLine
 from ng_capture.ingest.sources.rollouts import strongest_first
 from ng_capture.ingest.streams import assemble
+from ng_capture.records.json_text import objects_in
 
 _DIALECTS = {
     "/chat/completions": "chat",
@@ -38,6 +39,9 @@ def read_body(value: object) -> Body:
     """The body in any spelling; what is neither object nor text is no body."""
     if isinstance(value, dict):
         return Body(value)
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        # a proxy that logs a stream as the list of its chunks
+        return Body(assemble(value), events=value)
     if not isinstance(value, str) or not value:
         return NO_BODY
     streamed = read_stream(value)
@@ -73,7 +77,19 @@ def exchange(
         duplicate_key=noticed.duplicate_key,
         lone_surrogate=noticed.lone_surrogate,
     )
+    if told.get("dialect") is None:
+        told["dialect"] = _dialect_by_shape(response.value)
     return msgspec.structs.replace(known, **told)
+
+
+def _dialect_by_shape(response: Mapping[str, object]) -> str | None:
+    """The API that a response is of, None where that is not to be seen."""
+    first = next(objects_in(response.get("choices")), {})
+    if "message" in first:
+        return "chat"
+    if isinstance(response.get("output"), list) and response.get("object") == "response":
+        return "responses"
+    return "messages" if response.get("type") == "message" else None
 
 
 def dialect_of(path: str) -> str | None:

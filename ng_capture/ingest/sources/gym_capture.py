@@ -48,7 +48,8 @@ def _exchange(line: JsonLine, file: SourceFile) -> RawExchange:
         Body(object_in(value.get("request"))),
         response,
         [*file_name_claims(file.file_name), *field_claims(value)],
-        call_id=text_of(value, "model_call_id"),
+        # every line of this form has an id, but of old or hand-made ones (ingest.md 4, N94)
+        call_id=text_of(value, "model_call_id") or f"line:{line.number}",
         dialect=text_of(value, "dialect"),
         model_ref=object_in(value.get("model_ref")) or None,
         started_at=seconds_of(value, "started_at"),

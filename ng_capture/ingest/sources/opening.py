@@ -43,6 +43,10 @@ class SourceFile:
         return Path(self.name).name
 
     @property
+    def is_empty(self) -> bool:
+        return Path(self.path).stat().st_size == 0
+
+    @property
     def compressed(self) -> bool:
         return bool(self._compression)
 

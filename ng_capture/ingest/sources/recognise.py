@@ -67,13 +67,15 @@ def recognise(
 
     `rollout_from` is the field of a line or entry that the user says names its rollout (`metadata.run`, `turns.0.id`).
     `live` leaves a last line that is not whole yet for the next time. In a folder, what no reader knows is passed over.
-    Raises UsageError for a source that is named and not known, for a log of text alone (`text_only_source`), and where
-    nothing is left to read; SurroundingsError for what cannot be opened.
+    An empty file is one that nothing was logged in yet. Raises UsageError for a source that is named and not known, for
+    a log of text alone (`text_only_source`), and where nothing is left to read; SurroundingsError for what cannot be
+    opened.
     """
     given = None if name is None else _named(name)
     files: dict[str, list[SourceFile]] = {}
     refused: list[Defect] = []
     passed_over: list[str] = []
+    nothing_yet = False
     for source in sources:
         folder = source != STANDARD_INPUT and Path(source).is_dir()
         for path in _walk(source) if folder else [source]:
@@ -83,13 +85,15 @@ def recognise(
             text = None if known else text_only(head)
             if known:
                 files.setdefault(known.name, []).append(file)
+            elif not folder and file.is_empty:
+                nothing_yet = True
             elif not folder:
                 raise _unknown(file, text)
             elif text:
                 refused.append(Defect(reason="text_only_source", file=file.name, detail=f"{text.title}: {text.why}"))
             elif parse_name(file.file_name) is None and not file.file_name.endswith(f".{LOCK_NAME}"):
                 passed_over.append(file.name)
-    if not files and not refused:
+    if not files and not refused and not nothing_yet:
         raise UsageError(f"{', '.join(map(shown, sources))}: no log that can be read", hint=_formats_hint())
     logs = [Log(each, tuple(files[each.name])) for each in FORMATS if each.name in files]
     return Recognition(tuple(logs), tuple(refused), tuple(passed_over))

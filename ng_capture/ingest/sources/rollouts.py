@@ -10,6 +10,8 @@ from ng_capture.ingest.raw import RolloutClaim
 from ng_capture.records.defects import Defect
 from ng_capture.records.json_text import encode_json, object_in, printable
 
+# with the longest ending of its files a name of 255 bytes
+_LONGEST = 200
 _ORDER = ("path", "file_name", "field", "header", "option")
 _MUST_AGREE = ("path", "file_name", "field")
 _FIELDS = ("_ng_rollout_id", "rollout_id")
@@ -42,7 +44,7 @@ def resolve_rollout(claims: Iterable[RolloutClaim]) -> str | Defect:
                 detail=f"the {_spoken(first)} and the {_spoken(others[0])} differ",
             )
         first = chosen[0]
-    if not is_rollout_id(first.rollout_id):
+    if not is_rollout_id(first.rollout_id) or len(first.rollout_id) > _LONGEST:
         return Defect(reason="bad_rollout_id", found=first.rollout_id, detail=f"from the {_spoken(first)}")
     return first.rollout_id
 

@@ -113,13 +113,20 @@ def test_a_log_of_text_alone_is_refused_with_what_it_is_and_what_to_do(tmp_path:
     assert [defect.reason for defect in recognise([str(tmp_path)]).refused] == ["text_only_source"]
 
 
-@pytest.mark.parametrize("data", [b"", b"hello\n", b"[1, 2]\n", b'{"a": 1}\n', b"\x7fELF\0\0", b'{"open": "'])
+@pytest.mark.parametrize("data", [b"hello\n", b"[1, 2]\n", b'{"a": 1}\n', b"\x7fELF\0\0", b'{"open": "'])
 def test_what_is_not_known_is_refused_with_the_names_that_are(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x").write_bytes(data)
     for source in (tmp_path / "x", tmp_path):
         with pytest.raises(UsageError) as refusal:
             recognise([str(source)])
         assert all(name in str(refusal.value.hint) for name in FORMAT_NAMES)
+
+
+def test_a_file_in_which_nothing_was_logged_yet_stops_no_other(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    assert recognise([str(tmp_path / "x")]).logs == ()
+    with pytest.raises(UsageError):
+        recognise([str(tmp_path)])
 
 
 def test_a_path_or_a_format_that_does_not_exist_is_wrong_use(tmp_path: Path) -> None:
