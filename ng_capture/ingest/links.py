@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from ng_capture.ingest.candidate import Candidate
+from ng_capture.ingest.candidate import Candidate, sequence_of
 from ng_capture.ingest.held import HeldCall
 from ng_capture.ingest.parents import presumed_parents
 from ng_capture.records.fingerprint import Unfingerprintable
@@ -47,7 +47,7 @@ class _Finder:
             if record is not None and candidate.call_id not in held:
                 self._lineage.add(record)
                 if len(record.generation_token_ids) and not record.prompt_is_delta:
-                    self._sequences.add(candidate.call_id, _whole(candidate))
+                    self._sequences.add(candidate.call_id, sequence_of(record))
         self._presumed = presumed_parents([each for each in candidates if each.asked and not each.refused])
         self._responses = _by_response(candidates, held)
 
@@ -151,8 +151,3 @@ def _without_parent(candidate: Candidate) -> Parent:
 def _prompt(candidate: Candidate) -> "array[int]":
     assert candidate.record is not None
     return array("i", candidate.record.prompt_token_ids)
-
-
-def _whole(candidate: Candidate) -> "array[int]":
-    assert candidate.record is not None
-    return array("i", [*candidate.record.prompt_token_ids, *candidate.record.generation_token_ids])

@@ -1,14 +1,16 @@
 """The readings of one rollout -> its calls with their records and links, ready to be written."""
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from ng_capture.ingest.candidate import Candidate, as_lists, candidate_of_call, candidate_of_line
+from ng_capture.ingest.candidate import Candidate, candidate_of_call, candidate_of_line, sequence_of
 from ng_capture.ingest.capture_line import capture_line
 from ng_capture.ingest.held import Held, evidence_of_record
 from ng_capture.ingest.links import How, Link, find_links
+from ng_capture.ingest.messages import Message
 from ng_capture.ingest.normalise import normalise
 from ng_capture.ingest.normalised import LogProbsKind
 from ng_capture.ingest.raw import RawExchange
@@ -58,21 +60,28 @@ def prepare(rollout_id: str, readings: Iterable[Reading], held: Held, how: Prepa
     """Records and links of a rollout, beside what the store holds of it."""
     candidates: list[Candidate] = []
     raw_lines: dict[bytes, None] = {}
+    turns: dict[Message, Message] = {}
     for reading in readings:
         if isinstance(reading, TokenLine):
             candidates.append(candidate_of_line(rollout_id, reading))
         elif isinstance(reading, RawExchange):
             named = msgspec.structs.replace(reading, call_id=how.name_of(reading))
             calls = normalise(named, log_probs_kind=how.log_probs_kind)
-            candidates += [candidate_of_call(rollout_id, call, len(calls)) for call in calls]
+            candidates += [_sharing(candidate_of_call(rollout_id, call, len(calls)), turns) for call in calls]
             if reading.file not in how.raw_files:
-                raw_lines[capture_line(named)] = None
+                # a copy: what the encoder gives keeps many times its size
+                raw_lines[bytes(memoryview(capture_line(named)))] = None
     merged = list(_merged(candidates))
     links = find_links(merged, held.calls)
     linked = [_linked(candidate, links[candidate.call_id]) for candidate in merged]
     if how.delta:
         linked = _as_deltas(linked, held)
     return PreparedRollout(rollout_id, linked, list(raw_lines))
+
+
+def _sharing(candidate: Candidate, turns: dict[Message, Message]) -> Candidate:
+    """The candidate with turns that are held once: every request of a conversation sends all of them again."""
+    return msgspec.structs.replace(candidate, asked=tuple([turns.setdefault(turn, turn) for turn in candidate.asked]))
 
 
 def _merged(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
@@ -110,20 +119,20 @@ def _linked(candidate: Candidate, link: Link) -> RolloutCall:
 def _as_deltas(calls: Sequence[RolloutCall], held: Held) -> list[RolloutCall]:
     """Prompts without what the parent's record holds already, where it does (capture-files.md 2.4)."""
     whole = {
-        call.record.model_call_id: [*call.record.prompt_token_ids, *call.record.generation_token_ids]
+        call.record.model_call_id: sequence_of(call.record)
         for call in calls
         if call.record is not None and not call.record.prompt_is_delta
     }
-    whole |= {name: list(call.full) for name, call in held.calls.items() if call.full is not None}
+    whole |= {name: call.full for name, call in held.calls.items() if call.full is not None}
     return [_as_delta(call, whole) for call in calls]
 
 
-def _as_delta(call: RolloutCall, whole: Mapping[str, list[int]]) -> RolloutCall:
+def _as_delta(call: RolloutCall, whole: "Mapping[str, array[int]]") -> RolloutCall:
     record = call.record
     parent = None if record is None else whole.get(record.parent_call_id or "")
     if record is None or parent is None or record.prompt_is_delta:
         return call
-    return msgspec.structs.replace(call, record=as_delta(as_lists(record), parent))
+    return msgspec.structs.replace(call, record=as_delta(record, parent))
 
 
 def faults_of(call: RolloutCall) -> Iterator[Defect]:

@@ -11,6 +11,7 @@ import orjson
 
 FINGERPRINT_VERSION = 2
 
+_HEAD = struct.Struct(">BQ").pack
 _TEXT_TYPES = frozenset({"", "text", "input_text", "output_text"})
 
 
@@ -81,7 +82,11 @@ def request_items(request: Mapping[str, object]) -> list[object]:
 
 def _parts(item: dict[str, Any], tag: int) -> Iterator[bytes]:
     content = item.get("content")
-    for element in [content] if isinstance(content, str) else _list(content):
+    if isinstance(content, str):
+        if content:
+            yield _fields(tag, "text", content)
+        return
+    for element in _list(content):
         block = {"type": "text", "text": element} if isinstance(element, str) else _object(element)
         block_type, text = _text(block.get("type")), block.get("text")
         if block_type in ("tool_use", "tool_result"):
@@ -129,7 +134,7 @@ def _fields(first_tag: int, *values: str) -> bytes:
         encoded = [value.encode() for value in values]
     except UnicodeEncodeError as error:
         raise Unfingerprintable("text with a lone surrogate") from error
-    return b"".join(struct.pack(">BQ", tag, len(value)) + value for tag, value in enumerate(encoded, first_tag))
+    return b"".join([_HEAD(tag, len(value)) + value for tag, value in enumerate(encoded, first_tag)])
 
 
 def _arguments(value: object) -> str:

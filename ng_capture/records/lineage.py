@@ -50,6 +50,11 @@ class Asked(msgspec.Struct, frozen=True):
             begins.extend(conversation_digests(items))
         return cls(fingerprint, tuple(begins), len(items))
 
+    @property
+    def context_digest(self) -> str | None:
+        """The digest of all of its items, None where it cannot be told."""
+        return self.begins[-1] if len(self.begins) > self.count else None
+
 
 NOTHING_TOLD = Asked(None, (), 0)
 """A request that is not known, or has no items that can be told."""
