@@ -226,5 +226,7 @@ def _add_names(path: Path, names: Sequence[str]) -> None:
         text = text[len(begun) :] if text.startswith(begun) else b"\n" + text
     if names:
         # without a new one, too: a writer that was killed may not have brought bytes and name to the disk
+        there = path.exists()
         append_bytes(path, text)
-        sync_directory(path.parent)
+        if there:
+            sync_directory(path.parent)
