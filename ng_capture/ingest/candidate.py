@@ -12,7 +12,7 @@ from ng_capture.ingest.normalised import NormalisedCall
 from ng_capture.ingest.output_items import as_text, output_of
 from ng_capture.ingest.sources.interface import TokenLine
 from ng_capture.ingest.streams import assemble
-from ng_capture.records.fingerprint import Unfingerprintable, request_items
+from ng_capture.records.fingerprint import Beginnings, Unfingerprintable, request_items
 from ng_capture.records.lineage import NOTHING_TOLD, Asked
 from ng_capture.records.token_entry import NOTE, NOTED, TokenEntry, Unreadable
 from ng_capture.records.token_record import (
@@ -81,17 +81,17 @@ class Candidate(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         return self.record is None and not self.refused
 
 
-def candidate_of_call(rollout_id: str, call: NormalisedCall, choices: int) -> Candidate:
-    """The candidate of one of so many answers of a raw call."""
+def candidate_of_call(rollout_id: str, call: NormalisedCall, choices: int, beginnings: Beginnings) -> Candidate:
+    """The candidate of one of so many answers of a raw call; `beginnings` are those of the rollout's other calls."""
     raw = call.raw
     problems, record, seen = call.problems, None, NOTHING_TOLD
     try:
         items = request_items(raw.request)
-        seen = Asked.of(items)
+        seen = Asked.of(items, beginnings)
     except (Unfingerprintable, RecursionError):
         items = None
     if _RECORDLESS.isdisjoint(problems):
-        record = _record(rollout_id, call, choices, items, seen)
+        record = _record(rollout_id, call, choices, items, beginnings)
         try:
             check_record(record)
         except (InvalidRecord, RecursionError) as error:
@@ -170,7 +170,7 @@ def _without_surrogates(entry: TokenEntry) -> TokenEntry:
 
 
 def _record(
-    rollout_id: str, call: NormalisedCall, choices: int, items: Sequence[object] | None, seen: Asked
+    rollout_id: str, call: NormalisedCall, choices: int, items: Sequence[object] | None, beginnings: Beginnings
 ) -> TokenRecord:
     raw = call.raw
     answers = answers_of(raw.request, assemble(raw.events) or raw.response)
@@ -189,7 +189,7 @@ def _record(
         created_at=raw.completed_at or raw.started_at or 0.0,
         extras={NOTE: _note(call, choices)},
     )
-    return compact(measured(record) if items is None else stamped(record, items, seen.context_digest))
+    return compact(measured(record) if items is None else stamped(record, items, beginnings))
 
 
 def _note(call: NormalisedCall, choices: int) -> Mapping[str, object]:

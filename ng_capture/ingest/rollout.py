@@ -10,12 +10,13 @@ from ng_capture.ingest.candidate import Candidate, candidate_of_call, candidate_
 from ng_capture.ingest.capture_line import capture_line
 from ng_capture.ingest.held import Held, evidence_of_record
 from ng_capture.ingest.links import How, Link, find_links
-from ng_capture.ingest.messages import Message
+from ng_capture.ingest.messages import Turns
 from ng_capture.ingest.normalise import normalise
 from ng_capture.ingest.normalised import LogProbsKind
 from ng_capture.ingest.raw import RawExchange
 from ng_capture.ingest.sources.interface import Reading, TokenLine
 from ng_capture.records.defects import Defect
+from ng_capture.records.fingerprint import Beginnings
 from ng_capture.records.lineage import Parent
 from ng_capture.records.token_record import TokenRecord, as_delta
 
@@ -60,14 +61,14 @@ def prepare(rollout_id: str, readings: Iterable[Reading], held: Held, how: Prepa
     """Records and links of a rollout, beside what the store holds of it."""
     candidates: list[Candidate] = []
     raw_lines: dict[bytes, None] = {}
-    turns: dict[Message, Message] = {}
+    beginnings, turns = Beginnings(), Turns()
     for reading in readings:
         if isinstance(reading, TokenLine):
             candidates.append(candidate_of_line(rollout_id, reading))
         elif isinstance(reading, RawExchange):
             named = msgspec.structs.replace(reading, call_id=how.name_of(reading))
-            calls = normalise(named, log_probs_kind=how.log_probs_kind)
-            candidates += [_sharing(candidate_of_call(rollout_id, call, len(calls)), turns) for call in calls]
+            calls = normalise(named, log_probs_kind=how.log_probs_kind, turns=turns)
+            candidates += [candidate_of_call(rollout_id, call, len(calls), beginnings) for call in calls]
             if reading.file not in how.raw_files:
                 # a copy: what the encoder gives keeps many times its size
                 raw_lines[bytes(memoryview(capture_line(named)))] = None
@@ -77,11 +78,6 @@ def prepare(rollout_id: str, readings: Iterable[Reading], held: Held, how: Prepa
     if how.delta:
         linked = _as_deltas(linked, held)
     return PreparedRollout(rollout_id, linked, list(raw_lines))
-
-
-def _sharing(candidate: Candidate, turns: dict[Message, Message]) -> Candidate:
-    """The candidate with turns that are held once: every request of a conversation sends all of them again."""
-    return msgspec.structs.replace(candidate, asked=tuple([turns.setdefault(turn, turn) for turn in candidate.asked]))
 
 
 def _merged(candidates: Sequence[Candidate]) -> Iterator[Candidate]:

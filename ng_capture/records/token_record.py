@@ -11,9 +11,7 @@ from ng_capture.errors import InvalidRecord
 from ng_capture.records.defects import Defect
 from ng_capture.records.fingerprint import (
     FINGERPRINT_VERSION,
-    Unfingerprintable,
-    assistant_fingerprint,
-    conversation_digest,
+    Beginnings,
 )
 from ng_capture.records.ids import BadTokenId, IdSequence, id_list, read_ids
 from ng_capture.records.json_text import printable
@@ -59,24 +57,24 @@ class TokenRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     extras: Mapping[str, object] = {}
 
 
-def stamped(record: TokenRecord, request_items: Sequence[object], context_digest: str | None = None) -> TokenRecord:
+def stamped(record: TokenRecord, request_items: Sequence[object], beginnings: Beginnings | None = None) -> TokenRecord:
     """A full record with its length, its digest and, of what was asked and answered, its fingerprints (2.3 and 2.5).
 
     `request_items` are those of `fingerprint.request_items`; where they have no fingerprint, none is stamped, and no
-    later call finds this one by its content. `context_digest` is theirs where it is known. Raises InvalidRecord for ids
-    that are none.
+    later call finds this one by its content. `beginnings` are those of the rollout's other calls. Raises InvalidRecord
+    for ids that are none.
     """
     record = measured(record)
-    try:
-        return msgspec.structs.replace(
-            record,
-            continuation_fingerprint=assistant_fingerprint([*request_items, *record.output_items]),
-            continuation_context_len=len(request_items),
-            continuation_context_digest=context_digest or conversation_digest(request_items),
-            fingerprint_version=FINGERPRINT_VERSION,
-        )
-    except Unfingerprintable:
+    told = (beginnings or Beginnings()).digests([*request_items, *record.output_items])
+    if told.fingerprint is None or len(told.begins) <= len(request_items):
         return record
+    return msgspec.structs.replace(
+        record,
+        continuation_fingerprint=told.fingerprint,
+        continuation_context_len=len(request_items),
+        continuation_context_digest=told.begins[len(request_items)],
+        fingerprint_version=FINGERPRINT_VERSION,
+    )
 
 
 def measured(record: TokenRecord) -> TokenRecord:
