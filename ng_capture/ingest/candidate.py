@@ -12,13 +12,13 @@ from ng_capture.ingest.normalised import NormalisedCall
 from ng_capture.ingest.output_items import as_text, output_of
 from ng_capture.ingest.sources.interface import TokenLine
 from ng_capture.ingest.streams import assemble
-from ng_capture.records.fingerprint import Unfingerprintable, request_items
+from ng_capture.records.fingerprint import Beginnings, Unfingerprintable, request_items
 from ng_capture.records.lineage import NOTHING_TOLD, Asked
 from ng_capture.records.token_entry import NOTE, NOTED, TokenEntry, Unreadable
 from ng_capture.records.token_record import (
     TokenRecord,
     check_readable,
-    encode_record,
+    check_record,
     measured,
     record_of,
     stamped,
@@ -80,19 +80,19 @@ class Candidate(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         return self.record is None and not self.refused
 
 
-def candidate_of_call(rollout_id: str, call: NormalisedCall, choices: int) -> Candidate:
-    """The candidate of one of so many answers of a raw call."""
+def candidate_of_call(rollout_id: str, call: NormalisedCall, choices: int, beginnings: Beginnings) -> Candidate:
+    """The candidate of one of so many answers of a raw call; `beginnings` are those of the rollout's other calls."""
     raw = call.raw
     problems, record, seen = call.problems, None, NOTHING_TOLD
     try:
         items = request_items(raw.request)
-        seen = Asked.of(items)
+        seen = Asked.of(items, beginnings)
     except (Unfingerprintable, RecursionError):
         items = None
     if _RECORDLESS.isdisjoint(problems):
-        record = _record(rollout_id, call, choices, items)
+        record = _record(rollout_id, call, choices, items, beginnings)
         try:
-            encode_record(as_lists(record))
+            check_record(record)
         except (InvalidRecord, RecursionError) as error:
             reason = error.reason if isinstance(error, InvalidRecord) else "invalid_record"
             problems, record = (*problems, reason), None
@@ -126,7 +126,7 @@ def candidate_of_line(rollout_id: str, line: TokenLine) -> Candidate:
         told = msgspec.structs.replace(
             told, rollout_id=rollout_id, output_items=as_text(told.output_items), extras=as_text(told.extras)
         )
-        encode_record(told)
+        check_record(told)
         record = compact(told)
     except (InvalidRecord, Unreadable) as error:
         reason = error.reason if isinstance(error, InvalidRecord) else error.defect.reason
@@ -144,16 +144,6 @@ def candidate_of_line(rollout_id: str, line: TokenLine) -> Candidate:
     )
 
 
-def as_lists(record: TokenRecord) -> TokenRecord:
-    """The record with its arrays as they are written."""
-    return msgspec.structs.replace(
-        record,
-        prompt_token_ids=list(record.prompt_token_ids),
-        generation_token_ids=list(record.generation_token_ids),
-        generation_log_probs=list(record.generation_log_probs),
-    )
-
-
 def compact(record: TokenRecord) -> TokenRecord:
     """The record with arrays that take a few bytes a token: all records of a rollout are held at once."""
     return msgspec.structs.replace(
@@ -164,13 +154,20 @@ def compact(record: TokenRecord) -> TokenRecord:
     )
 
 
+def sequence_of(record: TokenRecord) -> "array[int]":
+    """Prompt and generation of a full record."""
+    return array("i", record.prompt_token_ids) + array("i", record.generation_token_ids)
+
+
 def _without_surrogates(entry: TokenEntry) -> TokenEntry:
     """Half of a surrogate pair in what was said is spelled out, and no reason to leave the record out."""
     faults = tuple(fault for fault in entry.faults if fault.reason != "lone_surrogate")
     return msgspec.structs.replace(entry, faults=faults)
 
 
-def _record(rollout_id: str, call: NormalisedCall, choices: int, items: Sequence[object] | None) -> TokenRecord:
+def _record(
+    rollout_id: str, call: NormalisedCall, choices: int, items: Sequence[object] | None, beginnings: Beginnings
+) -> TokenRecord:
     raw = call.raw
     answers = answers_of(raw.request, assemble(raw.events) or raw.response)
     output = output_of(next(answer for answer in answers if answer.index == call.choice), call.item_index)
@@ -188,7 +185,7 @@ def _record(rollout_id: str, call: NormalisedCall, choices: int, items: Sequence
         created_at=raw.completed_at or raw.started_at or 0.0,
         extras={NOTE: _note(call, choices)},
     )
-    return compact(measured(record) if items is None else stamped(record, items))
+    return compact(measured(record) if items is None else stamped(record, items, beginnings))
 
 
 def _note(call: NormalisedCall, choices: int) -> Mapping[str, object]:

@@ -11,9 +11,9 @@ from typing import Literal
 
 import msgspec
 
-from ng_capture.ingest.candidate import Candidate
+from ng_capture.ingest.candidate import Candidate, sequence_of
 from ng_capture.ingest.held import HeldCall
-from ng_capture.ingest.parents import Turns, presumed_parents
+from ng_capture.ingest.parents import Conversation, presumed_parents
 from ng_capture.records.fingerprint import Unfingerprintable
 from ng_capture.records.lineage import Known, Lineage, Parent
 
@@ -29,7 +29,7 @@ class Link(msgspec.Struct, frozen=True):
 
 
 def find_links(
-    candidates: Sequence[Candidate], held: Mapping[str, HeldCall], turns: Iterable[Turns] = ()
+    candidates: Sequence[Candidate], held: Mapping[str, HeldCall], turns: Iterable[Conversation] = ()
 ) -> dict[str, Link]:
     """The link of every call among these and those that the store holds, whatever the order they come in.
 
@@ -40,7 +40,9 @@ def find_links(
 
 
 class _Finder:
-    def __init__(self, candidates: Sequence[Candidate], held: Mapping[str, HeldCall], turns: Iterable[Turns]) -> None:
+    def __init__(
+        self, candidates: Sequence[Candidate], held: Mapping[str, HeldCall], turns: Iterable[Conversation]
+    ) -> None:
         self._lineage = Lineage()
         self._sequences = _Sequences()
         for call in held.values():
@@ -52,7 +54,7 @@ class _Finder:
             if record is not None and candidate.call_id not in held:
                 self._lineage.add(record)
                 if len(record.generation_token_ids) and not record.prompt_is_delta:
-                    self._sequences.add(candidate.call_id, _whole(candidate))
+                    self._sequences.add(candidate.call_id, sequence_of(record))
         here = {each.call_id: each for each in turns} | {
             each.call_id: each for each in candidates if each.asked and not each.refused
         }
@@ -160,8 +162,3 @@ def _without_parent(candidate: Candidate) -> Parent:
 def _prompt(candidate: Candidate) -> "array[int]":
     assert candidate.record is not None
     return array("i", candidate.record.prompt_token_ids)
-
-
-def _whole(candidate: Candidate) -> "array[int]":
-    assert candidate.record is not None
-    return array("i", [*candidate.record.prompt_token_ids, *candidate.record.generation_token_ids])

@@ -1,5 +1,6 @@
 """The conversation of a call in one form, whatever dialect it was held in (capture-files.md 7, contracts.md 4)."""
 
+import marshal
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
@@ -29,19 +30,38 @@ class Message(msgspec.Struct, frozen=True):
     call_id: str = ""
 
 
-def request_messages(request: Mapping[str, object]) -> tuple[Message, ...]:
-    """The turns of a request, its instructions first."""
+class Turns:
+    """The messages of turns that requests send again and again: each is read and held once."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[Message, ...]] = {}
+
+    def messages(self, turn: Mapping[str, object]) -> tuple[Message, ...]:
+        """The messages of one turn, as they are read."""
+        try:
+            # exact: no two values have the same
+            key = marshal.dumps(turn, 2)  # type: ignore[arg-type]
+        except ValueError:
+            return tuple(_turn(turn))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = tuple(_turn(turn))
+        return known
+
+
+def request_messages(request: Mapping[str, object], known: Turns | None = None) -> tuple[Message, ...]:
+    """The turns of a request, its instructions first; `known` are those of other requests."""
     told = [Message(SYSTEM, _text(request.get(key))) for key in ("system", "instructions") if request.get(key)]
     turns = request.get("messages", request.get("input"))
     if isinstance(turns, str):
         return (*told, Message("user", printable(turns)))
-    return (*told, *_merged(objects_in(turns)))
+    return (*told, *_merged(objects_in(turns), known or Turns()))
 
 
 def answer_message(response: Mapping[str, object]) -> Message | None:
     """What the model answered, or None where the response has nothing of the kind."""
     if isinstance(response.get("output"), list):
-        return next(_merged(objects_in(response["output"])), None)
+        return next(_merged(objects_in(response["output"]), Turns()), None)
     if isinstance(response.get("content"), list):
         return next(_turn({"role": ASSISTANT, "content": response["content"]}), None)
     message = object_in(next(objects_in(response.get("choices")), {}).get("message"))
@@ -85,11 +105,11 @@ def _chat_turn(turn: Mapping[str, object], role: str) -> Iterator[Message]:
         yield Message(role, text, reasoning, tuple(calls), _word(turn.get("tool_call_id")))
 
 
-def _merged(turns: Iterable[Mapping[str, object]]) -> Iterator[Message]:
+def _merged(turns: Iterable[Mapping[str, object]], known: Turns) -> Iterator[Message]:
     """The messages of all turns; typed items of one answer (reasoning, text, calls) are one message."""
     answer: Message | None = None
     for turn in turns:
-        for message in _turn(turn):
+        for message in known.messages(turn):
             if "type" in turn and message.role == ASSISTANT:
                 answer = message if answer is None else _joined(answer, message)
                 continue

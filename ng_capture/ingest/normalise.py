@@ -12,7 +12,7 @@ from ng_capture.ingest.evidence.routed import FoundRouted, routed_of
 from ng_capture.ingest.evidence.said import said_in
 from ng_capture.ingest.evidence.spellings import BUNDLE, bundle_carriers
 from ng_capture.ingest.evidence.values import all_zero, are_ids, log_prob_faults
-from ng_capture.ingest.messages import request_messages
+from ng_capture.ingest.messages import Turns, request_messages
 from ng_capture.ingest.normalised import LogProbsKind, NormalisedCall
 from ng_capture.ingest.raw import RawExchange
 from ng_capture.ingest.streams import assemble
@@ -29,26 +29,28 @@ class _Read(msgspec.Struct, frozen=True, eq=False):
     routed: FoundRouted
 
 
-def normalise(call: RawExchange, *, log_probs_kind: LogProbsKind | None = None) -> tuple[NormalisedCall, ...]:
+def normalise(
+    call: RawExchange, *, log_probs_kind: LogProbsKind | None = None, turns: Turns | None = None
+) -> tuple[NormalisedCall, ...]:
     """The answers of a call, one a choice; problems take away that they may be trained, never what was readable.
 
-    `log_probs_kind` is what the operator knows of the server.
+    `log_probs_kind` is what the operator knows of the server, `turns` are those of the rollout's other calls.
     """
     try:
-        return tuple(_calls(call, log_probs_kind))
+        return tuple(_calls(call, log_probs_kind, turns or Turns()))
     except RecursionError:
         # nested deeper than can be compared or written: nothing of it is read
         bare = msgspec.structs.replace(call, request={}, response={}, events=())
-        [empty] = _calls(bare, log_probs_kind)
+        [empty] = _calls(bare, log_probs_kind, Turns())
         return (msgspec.structs.replace(empty, raw=call, problems=("invalid_record",)),)
 
 
-def _calls(call: RawExchange, kind: LogProbsKind | None) -> Iterator[NormalisedCall]:
+def _calls(call: RawExchange, kind: LogProbsKind | None, turns: Turns) -> Iterator[NormalisedCall]:
     response = assemble(call.events) or call.response
     reads = [_read(answer) for answer in answers_of(call.request, response, processed=kind == "processed")]
     absent = no_answer(call, response)
     miscounted = _miscounted(response, reads)
-    messages = request_messages(call.request)
+    messages = request_messages(call.request, turns)
     name = call.call_id or f"line:{call.line}"
     for read in reads:
         answer, evidence = read.answer, read.evidence

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from ng_capture.ingest.messages import ASSISTANT, Message
 
 
-class Turns(Protocol):
+class Conversation(Protocol):
     """A call by its turns; `started_at` in seconds, `line` for calls of one time."""
 
     @property
@@ -51,7 +51,7 @@ class _Talk(NamedTuple):
         return self.begins[self.answer_place]
 
 
-def presumed_parents(exchanges: Sequence[Turns]) -> dict[str, str | None]:
+def presumed_parents(exchanges: Sequence[Conversation]) -> dict[str, str | None]:
     """The parent of every call, None for one that begins a conversation of its own.
 
     The same request again has the parent that it had. The last answer in a request is that of its parent: the call
@@ -77,7 +77,7 @@ def presumed_parents(exchanges: Sequence[Turns]) -> dict[str, str | None]:
     return parents
 
 
-def _numbered(made: Sequence[Turns]) -> list[_Talk]:
+def _numbered(made: Sequence[Conversation]) -> list[_Talk]:
     turns: dict[Message, int] = {}
     beginnings: dict[tuple[int, int], int] = {}
     talks = []

@@ -1,20 +1,23 @@
 """The readings of one rollout -> its calls with their records and links, ready to be written."""
 
 import hashlib
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ng_capture.ingest.candidate import Candidate, as_lists, candidate_of_call, candidate_of_line
+from ng_capture.ingest.candidate import Candidate, candidate_of_call, candidate_of_line, sequence_of
 from ng_capture.ingest.capture_line import capture_line
 from ng_capture.ingest.held import Held, evidence_of_record
 from ng_capture.ingest.links import How, Link, find_links
+from ng_capture.ingest.messages import Turns
 from ng_capture.ingest.normalise import normalise
 from ng_capture.ingest.normalised import LogProbsKind
-from ng_capture.ingest.parents import Turns
+from ng_capture.ingest.parents import Conversation
 from ng_capture.ingest.raw import RawExchange
 from ng_capture.ingest.sources.interface import Reading, TokenLine
 from ng_capture.records.defects import Defect
+from ng_capture.records.fingerprint import Beginnings
 from ng_capture.records.json_text import encode_json
 from ng_capture.records.lineage import Parent
 from ng_capture.records.token_record import TokenRecord, as_delta
@@ -53,26 +56,28 @@ def prepare(
     readings: Iterable[Reading],
     held: Held,
     how: Preparing,
-    turns: Callable[[], Iterable[Turns]] = tuple,
+    held_conversations: Callable[[], Iterable[Conversation]] = tuple,
 ) -> PreparedRollout:
     """Records and links of a rollout, beside what the store holds of it.
 
-    `turns` gives the conversations of the calls that the store holds; it is asked where there are new ones.
+    `held_conversations` gives the conversations of the calls that the store holds; it is asked where there are new ones.
     """
     candidates: list[Candidate] = []
     raw_lines: dict[bytes, None] = {}
+    beginnings, turns = Beginnings(), Turns()
     for reading in readings:
         if isinstance(reading, TokenLine):
             candidates.append(candidate_of_line(rollout_id, reading))
         elif isinstance(reading, RawExchange):
             named = reading if reading.call_id is not None else _named(reading)
-            calls = normalise(named, log_probs_kind=how.log_probs_kind)
-            candidates += [candidate_of_call(rollout_id, call, len(calls)) for call in calls]
+            calls = normalise(named, log_probs_kind=how.log_probs_kind, turns=turns)
+            candidates += [candidate_of_call(rollout_id, call, len(calls), beginnings) for call in calls]
             if reading.file not in how.raw_files:
-                raw_lines[capture_line(named)] = None
+                # a copy: what the encoder gives keeps many times its size
+                raw_lines[bytes(memoryview(capture_line(named)))] = None
     merged = list(_merged(candidates))
     new = any(candidate.call_id not in held.calls for candidate in merged)
-    links = find_links(merged, held.calls, turns() if new else ())
+    links = find_links(merged, held.calls, held_conversations() if new else ())
     linked = [_linked(candidate, links[candidate.call_id]) for candidate in merged]
     if how.delta:
         linked = _as_deltas(linked, held)
@@ -120,20 +125,20 @@ def _linked(candidate: Candidate, link: Link) -> RolloutCall:
 def _as_deltas(calls: Sequence[RolloutCall], held: Held) -> list[RolloutCall]:
     """Prompts without what the parent's record holds already, where it does (capture-files.md 2.4)."""
     whole = {
-        call.record.model_call_id: [*call.record.prompt_token_ids, *call.record.generation_token_ids]
+        call.record.model_call_id: sequence_of(call.record)
         for call in calls
         if call.record is not None and not call.record.prompt_is_delta
     }
-    whole |= {name: list(call.full) for name, call in held.calls.items() if call.full is not None}
+    whole |= {name: call.full for name, call in held.calls.items() if call.full is not None}
     return [_as_delta(call, whole) for call in calls]
 
 
-def _as_delta(call: RolloutCall, whole: Mapping[str, list[int]]) -> RolloutCall:
+def _as_delta(call: RolloutCall, whole: "Mapping[str, array[int]]") -> RolloutCall:
     record = call.record
     parent = None if record is None else whole.get(record.parent_call_id or "")
     if record is None or parent is None or record.prompt_is_delta:
         return call
-    return msgspec.structs.replace(call, record=as_delta(as_lists(record), parent))
+    return msgspec.structs.replace(call, record=as_delta(record, parent))
 
 
 def faults_of(calls: Sequence[RolloutCall]) -> Iterator[Defect]:

@@ -4,16 +4,11 @@ import contextlib
 import pickle
 import tempfile
 import weakref
+from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ng_capture.errors import SurroundingsError
 from ng_capture.ingest.sources.interface import Reading
-
-
-class _Place(NamedTuple):
-    start: int
-    size: int
 
 
 class Spool:
@@ -26,7 +21,8 @@ class Spool:
         with _failures():
             self._file = tempfile.TemporaryFile(prefix="ng-capture-")  # noqa: SIM115 (lives as long as this object)
         weakref.finalize(self, self._file.close)
-        self._places: dict[str, list[_Place]] = {}
+        # start and size of every reading, one behind the other
+        self._places: dict[str, array[int]] = {}
         self._end = 0
 
     def add(self, rollout_id: str, reading: Reading) -> None:
@@ -35,16 +31,17 @@ class Spool:
         with _failures():
             self._file.seek(self._end)
             self._file.write(data)
-        self._places.setdefault(rollout_id, []).append(_Place(self._end, len(data)))
+        self._places.setdefault(rollout_id, array("Q")).extend((self._end, len(data)))
         self._end += len(data)
 
     def of(self, rollout_id: str) -> Iterator[Reading]:
         """The readings of a rollout, as they came."""
-        for place in self._places.get(rollout_id, ()):
+        places = self._places.get(rollout_id, array("Q"))
+        for start, size in zip(places[::2], places[1::2], strict=True):
             with _failures():
                 # what was written last is flushed by it
-                self._file.seek(place.start)
-                data = self._file.read(place.size)
+                self._file.seek(start)
+                data = self._file.read(size)
             # our own bytes, in a file that has no name for anybody else
             yield pickle.loads(data)
 

@@ -13,7 +13,6 @@ import msgspec
 
 from ng_capture.errors import InvalidRecord, RolloutDamaged, RolloutFrozen, RolloutRetired, WriteRefused
 from ng_capture.files.names import FileKind
-from ng_capture.ingest.candidate import as_lists
 from ng_capture.ingest.held import Held, evidence_of_record
 from ng_capture.ingest.rollout import PreparedRollout, RolloutCall
 from ng_capture.records.defects import Defect
@@ -56,7 +55,7 @@ def store_rollout(
         add_raw_lines(directory / f"{rollout.rollout_id}.{FileKind.CAPTURE}", rollout.raw_lines)
     writer = RolloutWriter(directory, rollout.rollout_id)
     new = [
-        as_lists(call.record)
+        call.record
         for call, action in zip(rollout.calls, actions, strict=True)
         if action == "added" and call.record is not None
     ]

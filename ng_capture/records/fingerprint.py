@@ -1,16 +1,21 @@
 """Content fingerprints of conversations, byte for byte as NeMo Gym 0.7.0 stamps them (capture-files.md 2.5)."""
 
 import hashlib
+import itertools
 import json
+import marshal
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 FINGERPRINT_VERSION = 2
 
+_HEAD = struct.Struct(">BQ").pack
+_NAMELESS = -1
+_SAID, _CONTEXT = b"nemo-gym-lineage", b"nemo-gym-lineage-context"
 _TEXT_TYPES = frozenset({"", "text", "input_text", "output_text"})
 
 
@@ -21,9 +26,9 @@ class Unfingerprintable(ValueError):
 def assistant_fingerprint(items: Sequence[object]) -> str:
     """SHA-256 over what the model wrote in `items`; "" where it wrote nothing (capture-files.md 2.5)."""
     authored = [item for item in map(_object, items) if is_model_authored(item)]
-    sha256 = hashlib.sha256(b"nemo-gym-lineage")
+    sha256 = hashlib.sha256(_SAID)
     for item in authored:
-        for fields in chain(_parts(item, 0), _calls(item, 2)):
+        for fields in _said_in(item):
             sha256.update(fields)
     return sha256.hexdigest() if authored else ""
 
@@ -36,13 +41,84 @@ def conversation_digest(items: Sequence[object]) -> str:
 
 def conversation_digests(items: Sequence[object]) -> Iterator[str]:
     """The digest of no item, of the first, of the first two, and so on."""
-    sha256 = hashlib.sha256(b"nemo-gym-lineage-context")
+    sha256 = hashlib.sha256(_CONTEXT)
     yield sha256.hexdigest()
     for item in map(_object, items):
-        sha256.update(_fields(0, _text(item.get("role") or item.get("type"))))
-        for fields in chain(_parts(item, 1), _calls(item, 3), _results(item, 6)):
+        for fields in _context_of(item):
             sha256.update(fields)
         yield sha256.hexdigest()
+
+
+class Digests(NamedTuple):
+    """What is told of some items: the fingerprint of all that the model wrote, None where it cannot be told, and the
+    digests of no item, of the first, of the first two, as far as they can be told."""
+
+    fingerprint: str | None
+    begins: tuple[str, ...]
+
+
+class Beginnings:
+    """Digests of conversations of which most begin as another one did: no beginning is hashed twice."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, bytes], _Beginning] = {}
+
+    def digests(self, items: Sequence[object]) -> Digests:
+        """The same as of `assistant_fingerprint` and `conversation_digests`."""
+        at = _NOTHING
+        begins = [_NOTHING.digest]
+        for item in items:
+            at = self._after(at, item)
+            begins.append(at.digest)
+        fingerprint = at.said.hexdigest() if at.said is not None and at.authored else None if at.said is None else ""
+        return Digests(fingerprint, tuple(itertools.takewhile(bool, begins)))
+
+    def _after(self, begin: "_Beginning", item: object) -> "_Beginning":
+        try:
+            # exact: no two values have the same
+            key = (begin.number, marshal.dumps(item, 2))  # type: ignore[arg-type]
+        except ValueError:
+            key = (_NAMELESS, b"")
+        if key[0] == _NAMELESS:
+            return begin.then(item, _NAMELESS)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = begin.then(item, len(self._known) + 1)
+        return known
+
+
+class _Beginning(NamedTuple):
+    """The hashes of the first items of a conversation, None where they cannot be told; its number names it."""
+
+    number: int
+    said: "hashlib._Hash | None"
+    authored: bool
+    context: "hashlib._Hash | None"
+    digest: str
+
+    def then(self, item: object, number: int) -> "_Beginning":
+        """With one item more."""
+        authored = is_model_authored(item)
+        said, context = self.said, self.context
+        if said is not None:
+            said = _continued(said, item, _said_in if authored else _nothing_in)
+        if context is not None:
+            context = _continued(context, item, _context_of)
+        return _Beginning(
+            number, said, self.authored or authored, context, context.hexdigest() if context is not None else ""
+        )
+
+
+def _continued(
+    sha256: "hashlib._Hash", item: object, fields_of: "Callable[[dict[str, Any]], Iterator[bytes]]"
+) -> "hashlib._Hash | None":
+    more = sha256.copy()
+    try:
+        for fields in fields_of(_object(item)):
+            more.update(fields)
+    except Unfingerprintable:
+        return None
+    return more
 
 
 def is_model_authored(item: object) -> bool:
@@ -79,9 +155,26 @@ def request_items(request: Mapping[str, object]) -> list[object]:
     return [{"role": "_ng_request_envelope", "content": content}, *turns]
 
 
+def _said_in(item: dict[str, Any]) -> Iterator[bytes]:
+    return chain(_parts(item, 0), _calls(item, 2))
+
+
+def _nothing_in(_: dict[str, Any]) -> Iterator[bytes]:
+    return iter(())
+
+
+def _context_of(item: dict[str, Any]) -> Iterator[bytes]:
+    yield _fields(0, _text(item.get("role") or item.get("type")))
+    yield from chain(_parts(item, 1), _calls(item, 3), _results(item, 6))
+
+
 def _parts(item: dict[str, Any], tag: int) -> Iterator[bytes]:
     content = item.get("content")
-    for element in [content] if isinstance(content, str) else _list(content):
+    if isinstance(content, str):
+        if content:
+            yield _fields(tag, "text", content)
+        return
+    for element in _list(content):
         block = {"type": "text", "text": element} if isinstance(element, str) else _object(element)
         block_type, text = _text(block.get("type")), block.get("text")
         if block_type in ("tool_use", "tool_result"):
@@ -129,7 +222,7 @@ def _fields(first_tag: int, *values: str) -> bytes:
         encoded = [value.encode() for value in values]
     except UnicodeEncodeError as error:
         raise Unfingerprintable("text with a lone surrogate") from error
-    return b"".join(struct.pack(">BQ", tag, len(value)) + value for tag, value in enumerate(encoded, first_tag))
+    return b"".join([_HEAD(tag, len(value)) + value for tag, value in enumerate(encoded, first_tag)])
 
 
 def _arguments(value: object) -> str:
@@ -173,3 +266,6 @@ def _text(value: object) -> str:
     if value and not isinstance(value, str):
         raise Unfingerprintable(f"{type(value).__name__} where text belongs")
     return value if isinstance(value, str) else ""
+
+
+_NOTHING = _Beginning(0, hashlib.sha256(_SAID), False, hashlib.sha256(_CONTEXT), hashlib.sha256(_CONTEXT).hexdigest())

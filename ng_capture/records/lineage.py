@@ -3,7 +3,6 @@
 Tokens are not looked at here: whether they fit is for who reads the record.
 """
 
-import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal
@@ -12,9 +11,8 @@ import msgspec
 
 from ng_capture.records.fingerprint import (
     FINGERPRINT_VERSION,
+    Beginnings,
     Unfingerprintable,
-    assistant_fingerprint,
-    conversation_digests,
 )
 from ng_capture.records.token_record import TokenRecord
 
@@ -39,16 +37,10 @@ class Asked(msgspec.Struct, frozen=True):
     count: int
 
     @classmethod
-    def of(cls, items: Sequence[object]) -> "Asked":
-        """Of the items of a request (`fingerprint.request_items`)."""
-        begins: list[str] = []
-        try:
-            fingerprint: str | None = assistant_fingerprint(items)
-        except Unfingerprintable:
-            fingerprint = None
-        with contextlib.suppress(Unfingerprintable):
-            begins.extend(conversation_digests(items))
-        return cls(fingerprint, tuple(begins), len(items))
+    def of(cls, items: Sequence[object], beginnings: Beginnings | None = None) -> "Asked":
+        """Of the items of a request (`fingerprint.request_items`); `beginnings` are those of its rollout."""
+        told = (beginnings or Beginnings()).digests(items)
+        return cls(told.fingerprint, told.begins, len(items))
 
 
 NOTHING_TOLD = Asked(None, (), 0)

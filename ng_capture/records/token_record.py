@@ -1,7 +1,8 @@
 """A token record to be written: typed values -> the line that NeMo Gym 0.7.0 writes (capture-files.md 1.1 and 2)."""
 
+from array import array
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import orjson
@@ -10,9 +11,7 @@ from ng_capture.errors import InvalidRecord
 from ng_capture.records.defects import Defect
 from ng_capture.records.fingerprint import (
     FINGERPRINT_VERSION,
-    Unfingerprintable,
-    assistant_fingerprint,
-    conversation_digest,
+    Beginnings,
 )
 from ng_capture.records.ids import BadTokenId, IdSequence, id_list, read_ids
 from ng_capture.records.json_text import printable
@@ -27,9 +26,9 @@ class TokenRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One call as its line tells it; names and defaults are Gym's (capture-files.md 2.1).
 
     `prompt_token_ids` is the whole prompt, or what stands behind the parent's sequence where `prompt_is_delta`;
-    `generation_log_probs` has one value for each generated id; `output_items` are the response's items without their
-    token fields; `created_at` in seconds since 1970; `cum_len` and `digest` are of the whole prompt and generation.
-    `extras` are fields that Gym does not know and keeps.
+    `generation_log_probs` has one value for each generated id; each of the three is a list or an array. `output_items`
+    are the response's items without their token fields; `created_at` in seconds since 1970; `cum_len` and `digest` are
+    of the whole prompt and generation. `extras` are fields that Gym does not know and keeps.
     """
 
     rollout_id: str
@@ -58,23 +57,24 @@ class TokenRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     extras: Mapping[str, object] = {}
 
 
-def stamped(record: TokenRecord, request_items: Sequence[object]) -> TokenRecord:
+def stamped(record: TokenRecord, request_items: Sequence[object], beginnings: Beginnings | None = None) -> TokenRecord:
     """A full record with its length, its digest and, of what was asked and answered, its fingerprints (2.3 and 2.5).
 
     `request_items` are those of `fingerprint.request_items`; where they have no fingerprint, none is stamped, and no
-    later call finds this one by its content. Raises InvalidRecord for ids that are none.
+    later call finds this one by its content. `beginnings` are those of the rollout's other calls. Raises InvalidRecord
+    for ids that are none.
     """
     record = measured(record)
-    try:
-        return msgspec.structs.replace(
-            record,
-            continuation_fingerprint=assistant_fingerprint([*request_items, *record.output_items]),
-            continuation_context_len=len(request_items),
-            continuation_context_digest=conversation_digest(request_items),
-            fingerprint_version=FINGERPRINT_VERSION,
-        )
-    except Unfingerprintable:
+    told = (beginnings or Beginnings()).digests([*request_items, *record.output_items])
+    if told.fingerprint is None or len(told.begins) <= len(request_items):
         return record
+    return msgspec.structs.replace(
+        record,
+        continuation_fingerprint=told.fingerprint,
+        continuation_context_len=len(request_items),
+        continuation_context_digest=told.begins[len(request_items)],
+        fingerprint_version=FINGERPRINT_VERSION,
+    )
 
 
 def measured(record: TokenRecord) -> TokenRecord:
@@ -97,7 +97,7 @@ def as_delta(record: TokenRecord, parent_ids: Sequence[int]) -> TokenRecord:
 def encode_record(record: TokenRecord) -> bytes:
     """The canonical line without its line break; raises InvalidRecord for what would not be read back."""
     try:
-        fields = msgspec.structs.asdict(msgspec.convert(msgspec.structs.asdict(record), TokenRecord))
+        fields = msgspec.structs.asdict(msgspec.convert(_as_lists(msgspec.structs.asdict(record)), TokenRecord))
         _refuse(check_log_probs(fields["generation_log_probs"], len(fields["generation_token_ids"])).fault)
         extras = fields.pop("extras")
         taken = extras.keys() & {*fields, "schema_version"}
@@ -110,6 +110,30 @@ def encode_record(record: TokenRecord) -> bytes:
     except Unreadable as error:
         raise _invalid(error.defect) from error
     return line
+
+
+def check_record(record: TokenRecord) -> None:
+    """Raises InvalidRecord for a full record that would not be read back, but for its ids: `measured` has seen them.
+
+    Nothing of its arrays is written for it.
+    """
+    generated = len(record.generation_token_ids)
+    try:
+        _refuse(check_log_probs(list(record.generation_log_probs), generated).fault)
+    except Unreadable as error:
+        raise _invalid(error.defect) from error
+    encode_record(
+        msgspec.structs.replace(
+            record,
+            prompt_token_ids=record.prompt_token_ids[:1],
+            generation_token_ids=record.generation_token_ids[:1],
+            generation_log_probs=record.generation_log_probs[:1],
+        )
+    )
+
+
+def _as_lists(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: value.tolist() if isinstance(value, array) else value for key, value in fields.items()}
 
 
 def decode_record(line: bytes) -> TokenRecord:

@@ -106,7 +106,8 @@ class RolloutWriter:
             raise InvalidRecord(f"a record of {record.rollout_id!r} for {self.rollout_id}", "rollout_id_mismatch")
         line = encode_record(record)
         _check_names([record.model_call_id])
-        return line
+        # a copy: what the encoder gives keeps many times its size
+        return bytes(memoryview(line))
 
     def _index(self, state: StateFile) -> Index:
         try:
@@ -151,12 +152,11 @@ def add_raw_lines(path: Path, lines: Sequence[bytes]) -> None:
     with exclusive(str(path), PATIENCE):
         there, begun = _lines_in(path)
         new = [line for line in dict.fromkeys(lines) if _digest(line) not in there]
-        ended = next((line for line in new if begun and line.startswith(begun)), None)
-        text = b"".join(line + b"\n" for line in new if line is not ended)
-        if ended is not None:
-            text = ended[len(begun) :] + b"\n" + text
-        elif text and begun:
-            text = b"\n" + text
+        # of the line that was begun only its end; nothing of another one, which must take no other with it
+        ended = next((line for line in new if begun and line.startswith(begun)), begun)
+        parts = [ended[len(begun) :]] if begun else []
+        parts += [line for line in new if line is not ended]
+        text = b"\n".join([*parts, b""]) if new else b""
         # without a new one, too: a writer that was killed may not have brought bytes and name to the disk
         append_bytes(path, text)
         sync_directory(path.parent)
@@ -226,5 +226,7 @@ def _add_names(path: Path, names: Sequence[str]) -> None:
         text = text[len(begun) :] if text.startswith(begun) else b"\n" + text
     if names:
         # without a new one, too: a writer that was killed may not have brought bytes and name to the disk
+        there = path.exists()
         append_bytes(path, text)
-        sync_directory(path.parent)
+        if there:
+            sync_directory(path.parent)

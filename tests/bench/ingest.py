@@ -80,7 +80,7 @@ def rollout(number: int, shape: Shape) -> Iterator[dict[str, object]]:
         usage = {"prompt_tokens": len(prompt), "completion_tokens": generated}
         choice = {"index": 0, "message": {**answer, **fields}, "finish_reason": "stop"}
         yield {
-            "model_call_id": f"{number:08x}{call:024x}",
+            "model_call_id": f"{chance.getrandbits(128):032x}",
             "dialect": "chat",
             "started_at": 1.7e9 + call,
             "completed_at": 1.7e9 + call + 0.5,

@@ -68,7 +68,7 @@ def evidence_of(answer: Answer) -> Evidence:
         prompt_origin=prompt.origin,
         generation_origin=generation.origin,
         agrees=agrees
-        and all(agree(used, other) for other in log_probs if used is not None)
+        and all(agree(used, other) for other in log_probs if used is not None and other is not used)
         and not (prompt.ids and speaks_against(answer, prompt.ids)),
         trimmed=trimmed,
         cut=(prompt_count(answer) or 0) > len(prompt.ids or ()),

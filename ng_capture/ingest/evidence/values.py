@@ -20,12 +20,26 @@ def are_ids(values: Values) -> bool:
 
 def log_prob_faults(values: Values) -> tuple[str, ...]:
     """The names of what is wrong with them, each once."""
+    if _are_good(values):
+        return ()
     return tuple(sorted({fault for value in values if (fault := _fault(value)) is not None}))
 
 
 def all_zero(values: Values) -> bool:
     """True for more than three, every one of them 0."""
     return len(values) >= _ALL_ZERO_FROM and all(type(value) in (float, int) and value == 0 for value in values)
+
+
+def _are_good(values: Values) -> bool:
+    """True where nothing is wrong with any, at a glance."""
+    if not values or not set(map(type, values)) <= {float, int}:
+        return not values
+    numbers: list[float] = values  # type: ignore[assignment]
+    try:
+        # a sum is finite where all of them are
+        return math.isfinite(sum(numbers)) and min(numbers) > SENTINEL and max(numbers) <= POSITIVE_TOLERANCE
+    except OverflowError:
+        return False
 
 
 def _fault(value: object) -> str | None:
