@@ -43,7 +43,13 @@ def command(
         Path | None, typer.Option("--to", metavar="DIR", help="The capture directory; made where it is not there.")
     ] = None,
     log_format: Annotated[
-        str | None, typer.Option("--from", metavar="FORMAT", help="The format of the logs (default: by content).")
+        str | None,
+        typer.Option(
+            "--from",
+            envvar="NG_CAPTURE_INGEST_FROM",
+            metavar="FORMAT",
+            help="The format of the logs (default: by content).",
+        ),
     ] = None,
     rollout_id: Annotated[
         str | None, typer.Option("--rollout-id", metavar="ID", help="The rollout of every call that names none.")
@@ -67,7 +73,10 @@ def command(
         typer.Option("--log-probs", help="What the log probabilities are (default: as far as requests tell)."),
     ] = None,
     form: Annotated[
-        Format, typer.Option("--format", "-f", help="Text, one object a rollout, or one document.")
+        Format,
+        typer.Option(
+            "--format", "-f", envvar="NG_CAPTURE_INGEST_FORMAT", help="Text, one object a rollout, or one document."
+        ),
     ] = Format.TEXT,
     as_json: Annotated[
         bool, typer.Option("--json", envvar="NG_CAPTURE_INGEST_JSON", help="Same as --format json.")
@@ -111,4 +120,6 @@ def command(
         report.print_document(rollouts)
     if not quiet:
         report.tell(to, recognition.passed_over)
+    if report.lost:
+        return exits.SURROUNDINGS
     return exits.FINDINGS if report.has_errors or not report.summary.rollouts else exits.DONE

@@ -7,6 +7,7 @@ import msgspec
 
 from ng_capture.files.listing import RolloutFiles
 from ng_capture.files.names import FileKind
+from ng_capture.records.lifecycle import StoreState
 from ng_capture.records.snapshot import Snapshot
 from ng_capture.records.token_entry import TokenEntry
 from ng_capture.records.token_record import TokenRecord
@@ -39,11 +40,15 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True, eq=False):
-    """The calls of a rollout in the store, what was announced there, and whether it is marked incomplete."""
+    """The calls of a rollout in the store, what was announced there, and whether it is marked incomplete.
+
+    `lagging`: the state does not know all records, since a writer was killed before it could tell it.
+    """
 
     calls: Mapping[str, HeldCall] = {}
     announced: frozenset[str] = frozenset()
     marked: bool = False
+    lagging: bool = False
 
 
 def read_held(files: RolloutFiles | None) -> Held:
@@ -55,6 +60,7 @@ def read_held(files: RolloutFiles | None) -> Held:
         {entry.call_id: _held(entry) for entry in snapshot.entries},
         frozenset(line.call_id for line in snapshot.intents or ()),
         _is_marked(snapshot),
+        _is_lagging(snapshot),
     )
 
 
@@ -81,3 +87,11 @@ def _held(entry: TokenEntry) -> HeldCall:
 
 def _is_marked(snapshot: Snapshot) -> bool:
     return bool(snapshot.marks) or (snapshot.state is not None and snapshot.state.incomplete)
+
+
+def _is_lagging(snapshot: Snapshot) -> bool:
+    """False where something is wrong with the files: nothing is to be settled there."""
+    if not snapshot.entries or snapshot.defects or snapshot.tokens_size is None:
+        return False
+    state = snapshot.state or StoreState(entry_digests={}, indexed_size=0)
+    return state.has_index and not state.frozen and (state.indexed_size or 0) < snapshot.tokens_size

@@ -21,7 +21,10 @@ class Spool:
     """
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="ng-capture-")  # noqa: SIM115 (lives as long as this object)
+        try:
+            self._file = tempfile.TemporaryFile(prefix="ng-capture-")  # noqa: SIM115 (lives as long as this object)
+        except OSError as error:
+            raise SurroundingsError(f"no temporary file can be made: {error.strerror}") from error
         self._places: dict[str, list[_Place]] = {}
         self._end = 0
 

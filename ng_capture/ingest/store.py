@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from ng_capture.errors import InvalidRecord, RolloutDamaged, RolloutFrozen, RolloutRetired, WriteRefused
-from ng_capture.files.names import CaptureName, Compression, FileKind
+from ng_capture.files.names import CaptureName, Compression, FileKind, names_of
 from ng_capture.files.reading import CaptureFile
 from ng_capture.ingest.candidate import as_lists
 from ng_capture.ingest.held import Held, evidence_of_record
@@ -66,7 +66,7 @@ def store_rollout(
     try:
         if set(announced) - held.announced - held.calls.keys():
             writer.begin_call(*announced)
-        if new:
+        if new or held.lagging:
             writer.append(*new)
         for call in conflicts if on_conflict is OnConflict.MASK else ():
             writer.mark_incomplete(call.candidate.call_id)
@@ -109,20 +109,28 @@ def _refusal(rollout: PreparedRollout, error: WriteRefused) -> Defect:
 
 
 def _add_raw_lines(directory: Path, rollout: PreparedRollout) -> None:
-    """Those that the `.capture.jsonl` does not hold, byte for byte."""
+    """Those that the `.capture.jsonl` does not hold, byte for byte, packed or not."""
     if not rollout.raw_lines:
         return
-    path = directory / str(CaptureName(rollout.rollout_id, FileKind.CAPTURE, Compression.NONE))
-    there = set(_digests(path)) if path.exists() else set()
+    there = {digest for name in raw_files(rollout.rollout_id) for digest in _digests(directory, name)}
     new = [line for line in rollout.raw_lines if _digest(line) not in there]
     if new:
-        append_raw_line(path, *new)
+        append_raw_line(directory / str(CaptureName(rollout.rollout_id, FileKind.CAPTURE, Compression.NONE)), *new)
 
 
-def _digests(path: Path) -> Iterator[bytes]:
-    with CaptureFile(str(path)) as file:
+def raw_files(rollout_id: str) -> list[CaptureName]:
+    """The names of all files that may hold raw calls of a rollout."""
+    return [name for name in names_of(rollout_id) if name.kind is FileKind.CAPTURE]
+
+
+def _digests(directory: Path, name: CaptureName) -> Iterator[bytes]:
+    """Of the whole lines: one that a killed writer left open is finished when it comes again."""
+    if not (directory / str(name)).exists():
+        return
+    with CaptureFile(str(directory / str(name)), name.compression) as file:
         for line in file.lines():
-            yield _digest(line.data)
+            if line.terminated:
+                yield _digest(line.data.removesuffix(b"\n"))
 
 
 def _digest(line: bytes) -> bytes:

@@ -13,7 +13,8 @@ import msgspec
 from ng_capture.errors import ConflictingRecord, InvalidRecord, RolloutFrozen, RolloutRetired
 from ng_capture.files.locking import exclusive
 from ng_capture.files.names import LOCK_NAME, FileKind
-from ng_capture.files.writing import append_bytes, append_line, cut_file, sync_directory
+from ng_capture.files.reading import open_line
+from ng_capture.files.writing import append_bytes, cut_file, sync_directory
 from ng_capture.records.json_text import is_text
 from ng_capture.records.lifecycle import decode_call_lines
 from ng_capture.records.token_record import TokenRecord, encode_record
@@ -142,11 +143,11 @@ class _Line(msgspec.Struct, frozen=True):
 def append_raw_line(path: Path, *lines: bytes) -> None:
     """Durably add exchanges to a `.capture.jsonl`, under an exclusive lock on that file (capture-files.md 7.1).
 
-    A last line that a killed writer left open is ended first, so that it takes no other with it. Raises Busy and
-    SurroundingsError.
+    A last line that a killed writer left open is finished where it comes again, else ended first, so that it takes no
+    other with it. Raises Busy and SurroundingsError.
     """
     with exclusive(str(path), PATIENCE):
-        append_line(path, b"\n".join(lines))
+        append_bytes(path, _behind(open_line(str(path)), b"".join(line + b"\n" for line in lines)))
         # taking the lock made the file where there was none
         sync_directory(path.parent)
 
@@ -177,9 +178,15 @@ def _add_names(path: Path, names: Sequence[str]) -> None:
     end = data.rfind(b"\n") + 1
     held, begun = _names_in(data[:end]), data[end:]
     text = b"".join(name.encode() + b"\n" for name in dict.fromkeys(names) if name not in held)
-    if text and begun:
-        text = text[len(begun) :] if text.startswith(begun) else b"\n" + text
+    text = _behind(begun, text)
     if names:
         # without a new one, too: a writer that was killed may not have brought bytes and name to the disk
         append_bytes(path, text)
         sync_directory(path.parent)
+
+
+def _behind(begun: bytes, text: bytes) -> bytes:
+    """What is missing where the text is what a killed writer began to write, else the text on a line of its own."""
+    if not begun or not text:
+        return text
+    return text[len(begun) :] if text.startswith(begun) else b"\n" + text
