@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ng_capture.files.listing import RolloutFiles
-from ng_capture.files.names import FileKind
+from ng_capture.files.names import Compression, FileKind
 from ng_capture.records.lifecycle import StoreState
 from ng_capture.records.snapshot import Snapshot
 from ng_capture.records.token_entry import TokenEntry
@@ -60,7 +60,7 @@ def read_held(files: RolloutFiles | None) -> Held:
         {entry.call_id: _held(entry) for entry in snapshot.entries},
         frozenset(line.call_id for line in snapshot.intents or ()),
         _is_marked(snapshot),
-        _is_lagging(snapshot),
+        _is_lagging(snapshot, files),
     )
 
 
@@ -89,9 +89,10 @@ def _is_marked(snapshot: Snapshot) -> bool:
     return bool(snapshot.marks) or (snapshot.state is not None and snapshot.state.incomplete)
 
 
-def _is_lagging(snapshot: Snapshot) -> bool:
-    """False where something is wrong with the files: nothing is to be settled there."""
-    if not snapshot.entries or snapshot.defects or snapshot.tokens_size is None:
+def _is_lagging(snapshot: Snapshot, files: RolloutFiles) -> bool:
+    """False where something is wrong with the files, or they are packed: nothing is to be settled there."""
+    plain = all(name.compression is Compression.NONE for name in files.of_kind(FileKind.TOKENS))
+    if not snapshot.entries or snapshot.defects or snapshot.tokens_size is None or not plain:
         return False
     state = snapshot.state or StoreState(entry_digests={}, indexed_size=0)
     return state.has_index and not state.frozen and (state.indexed_size or 0) < snapshot.tokens_size
