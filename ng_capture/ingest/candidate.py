@@ -13,6 +13,7 @@ from ng_capture.ingest.output_items import as_text, output_of
 from ng_capture.ingest.sources.interface import TokenLine
 from ng_capture.ingest.streams import assemble
 from ng_capture.records.fingerprint import Unfingerprintable, request_items
+from ng_capture.records.lifecycle import can_be_named
 from ng_capture.records.lineage import NOTHING_TOLD, Asked
 from ng_capture.records.token_entry import NOTE, NOTED, TokenEntry, Unreadable
 from ng_capture.records.token_record import (
@@ -93,7 +94,7 @@ def candidate_of_call(rollout_id: str, call: NormalisedCall, choices: int) -> Ca
     if _RECORDLESS.isdisjoint(problems):
         record = _record(rollout_id, call, choices, items)
         try:
-            encode_record(as_lists(record))
+            _check(as_lists(record))
         except (InvalidRecord, RecursionError) as error:
             reason = error.reason if isinstance(error, InvalidRecord) else "invalid_record"
             problems, record = (*problems, reason), None
@@ -127,7 +128,7 @@ def candidate_of_line(rollout_id: str, line: TokenLine) -> Candidate:
         told = msgspec.structs.replace(
             told, rollout_id=rollout_id, output_items=as_text(told.output_items), extras=as_text(told.extras)
         )
-        encode_record(told)
+        _check(told)
         recorded = told.parent_resolution is not None or told.parent_call_id is not None
         # what a link is found by, and what another telling of the call is compared with
         record = compact(told if recorded or told.digest else measured(told))
@@ -166,6 +167,13 @@ def compact(record: TokenRecord) -> TokenRecord:
         generation_token_ids=array("i", record.generation_token_ids),
         generation_log_probs=array("d", record.generation_log_probs),
     )
+
+
+def _check(record: TokenRecord) -> None:
+    """Raises InvalidRecord for one that would not be read back, or that the files beside it could not name."""
+    if not can_be_named(record.model_call_id):
+        raise InvalidRecord(f"{record.model_call_id!r} is no call id: it must stand alone on a line", "invalid_record")
+    encode_record(record)
 
 
 def _without_surrogates(entry: TokenEntry) -> TokenEntry:

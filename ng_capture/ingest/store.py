@@ -19,6 +19,7 @@ from ng_capture.ingest.candidate import as_lists
 from ng_capture.ingest.held import Held, evidence_of_record
 from ng_capture.ingest.rollout import PreparedRollout, RolloutCall
 from ng_capture.records.defects import Defect
+from ng_capture.records.lifecycle import can_be_named
 from ng_capture.store.append import RolloutWriter, append_raw_line
 
 Action = Literal["added", "there", "left_out", "refused"]
@@ -62,7 +63,8 @@ def store_rollout(
         if action == "added" and call.record is not None
     ]
     missed = [call.candidate.call_id for call in rollout.calls if call.candidate.missed]
-    announced = [*(record.model_call_id for record in new), *missed, *lost]
+    announced = [*(record.model_call_id for record in new), *filter(can_be_named, [*missed, *lost])]
+    marked = marked or not all(map(can_be_named, [*missed, *lost]))
     try:
         if set(announced) - held.announced - held.calls.keys():
             writer.begin_call(*announced)

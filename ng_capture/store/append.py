@@ -15,8 +15,7 @@ from ng_capture.files.locking import exclusive
 from ng_capture.files.names import LOCK_NAME, FileKind
 from ng_capture.files.reading import open_line
 from ng_capture.files.writing import append_bytes, cut_file, sync_directory
-from ng_capture.records.json_text import is_text
-from ng_capture.records.lifecycle import decode_call_lines
+from ng_capture.records.lifecycle import can_be_named, decode_call_lines
 from ng_capture.records.token_record import TokenRecord, encode_record
 from ng_capture.store.index import Index, current_index, line_digest
 from ng_capture.store.state_file import StateFile, read_bytes
@@ -164,7 +163,7 @@ def _mark(state: StateFile) -> None:
 def _check_names(call_ids: Sequence[str]) -> None:
     """Raises InvalidRecord for an id that is not alone on its line of a sidecar (capture-files.md 1.6)."""
     for call_id in call_ids:
-        if not call_id or call_id != call_id.strip() or "\n" in call_id or "\r" in call_id or not is_text(call_id):
+        if not can_be_named(call_id):
             raise InvalidRecord(f"{call_id!r} is no call id: it must stand alone on a line", "invalid_record")
 
 
