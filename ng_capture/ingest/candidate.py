@@ -10,6 +10,7 @@ from ng_capture.ingest.evidence.answers import answers_of
 from ng_capture.ingest.messages import Message
 from ng_capture.ingest.normalised import NormalisedCall
 from ng_capture.ingest.output_items import as_text, output_of
+from ng_capture.ingest.raw import RawExchange
 from ng_capture.ingest.sources.interface import TokenLine
 from ng_capture.ingest.streams import assemble
 from ng_capture.records.fingerprint import Unfingerprintable, request_items
@@ -111,10 +112,15 @@ def candidate_of_call(rollout_id: str, call: NormalisedCall, choices: int) -> Ca
         named_parent=raw.parent_call_id,
         previous_response=previous if isinstance(previous := raw.request.get("previous_response_id"), str) else None,
         seen=seen,
-        started_at=raw.started_at or raw.completed_at or 0.0,
+        started_at=begun(raw),
         asked=call.messages,
         answer=call.answer,
     )
+
+
+def begun(raw: RawExchange) -> float:
+    """When a call was made as far as its log tells, 0.0 where it does not."""
+    return raw.started_at or raw.completed_at or 0.0
 
 
 def candidate_of_line(rollout_id: str, line: TokenLine) -> Candidate:

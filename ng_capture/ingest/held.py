@@ -5,11 +5,12 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ng_capture.chains.calls import Call, distinct_calls
+from ng_capture.chains.deltas import materialize
 from ng_capture.files.listing import RolloutFiles
 from ng_capture.files.names import Compression, FileKind
 from ng_capture.records.lifecycle import StoreState
 from ng_capture.records.snapshot import Snapshot
-from ng_capture.records.token_entry import TokenEntry
 from ng_capture.records.token_record import TokenRecord
 from ng_capture.store.snapshot import read_snapshot
 
@@ -56,8 +57,9 @@ def read_held(files: RolloutFiles | None) -> Held:
     if files is None:
         return Held()
     snapshot = read_snapshot(files.only(_READ))
+    calls = materialize(distinct_calls(snapshot.entries, snapshot.rollout_id, None, "", None))
     return Held(
-        {entry.call_id: _held(entry) for entry in snapshot.entries},
+        {call.id: _held(call) for call in calls.values()},
         frozenset(line.call_id for line in snapshot.intents or ()),
         _is_marked(snapshot),
         _is_lagging(snapshot, files),
@@ -70,12 +72,13 @@ def evidence_of_record(record: TokenRecord) -> Evidence:
     return Evidence(record.digest, generation.tobytes(), log_probs.tobytes())
 
 
-def _held(entry: TokenEntry) -> HeldCall:
+def _held(call: Call) -> HeldCall:
+    entry = call.entry
     fields = {key: value for key, value in entry.rest.items() if key in TokenRecord.__struct_fields__}
     nothing: dict[str, object] = {"prompt_token_ids": [], "generation_token_ids": [], "generation_log_probs": []}
-    full = None if entry.full is None else array("i", entry.full.values())
+    full = None if call.full is None else array("i", call.full.values())
     generation = array("i", map(int, filter(None, entry.generation.text.split(b","))))
-    digest = entry.fields.digest or (None if entry.full is None else entry.full.digest())
+    digest = entry.fields.digest or (None if call.full is None else call.full.digest())
     return HeldCall(
         entry.call_id,
         msgspec.convert({**fields, **nothing}, TokenRecord),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from ng_capture.ingest.candidate import Candidate, as_lists, candidate_of_call, candidate_of_line
+from ng_capture.ingest.candidate import Candidate, as_lists, begun, candidate_of_call, candidate_of_line
 from ng_capture.ingest.capture_line import capture_line
 from ng_capture.ingest.held import Held, evidence_of_record
 from ng_capture.ingest.links import How, Link, find_links
@@ -55,9 +55,9 @@ class Preparing(msgspec.Struct, frozen=True):
 
 
 def prepare(rollout_id: str, readings: Iterable[Reading], held: Held, how: Preparing) -> PreparedRollout:
-    """Records and links of a rollout, beside what the store holds of it."""
+    """Records and links of a rollout, beside what the store holds of it, in the order in which the calls were made."""
     candidates: list[Candidate] = []
-    raw_lines: dict[bytes, None] = {}
+    raw_lines: dict[bytes, float] = {}
     for reading in readings:
         if isinstance(reading, TokenLine):
             candidates.append(candidate_of_line(rollout_id, reading))
@@ -66,13 +66,13 @@ def prepare(rollout_id: str, readings: Iterable[Reading], held: Held, how: Prepa
             calls = normalise(named, log_probs_kind=how.log_probs_kind)
             candidates += [candidate_of_call(rollout_id, call, len(calls)) for call in calls]
             if reading.file not in how.raw_files:
-                raw_lines[capture_line(named)] = None
-    merged = list(_merged(candidates))
+                raw_lines.setdefault(capture_line(named), begun(named))
+    merged = sorted(_merged(candidates), key=lambda candidate: candidate.started_at)
     links = find_links(merged, held.calls)
     linked = [_linked(candidate, links[candidate.call_id]) for candidate in merged]
     if how.delta:
         linked = _as_deltas(linked, held)
-    return PreparedRollout(rollout_id, linked, list(raw_lines))
+    return PreparedRollout(rollout_id, linked, sorted(raw_lines, key=raw_lines.__getitem__))
 
 
 def _merged(candidates: Sequence[Candidate]) -> Iterator[Candidate]:

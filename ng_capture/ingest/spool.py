@@ -2,6 +2,7 @@
 
 import pickle
 import tempfile
+import weakref
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ class Spool:
             self._file = tempfile.TemporaryFile(prefix="ng-capture-")  # noqa: SIM115 (lives as long as this object)
         except OSError as error:
             raise SurroundingsError(f"no temporary file can be made: {error.strerror}") from error
+        weakref.finalize(self, self._file.close)
         self._places: dict[str, list[_Place]] = {}
         self._end = 0
 

@@ -317,14 +317,14 @@ def test_deltas_hold_of_a_prompt_only_what_is_new(tmp_path: Path, store: Path) -
     assert verdict(store) == ("trainable", [])
 
 
-def test_deltas_go_on_from_what_the_store_holds(tmp_path: Path, store: Path) -> None:
-    rows = dialogue(3)
-    write_capture(tmp_path / "1", "r-1", rows[:2])
-    write_capture(tmp_path / "2", "r-1", rows)
-    ingest(store, tmp_path / "1", "--delta")
-    assert ingest(store, tmp_path / "2", "--delta").code == 0
-    assert [len(row["prompt_token_ids"]) for row in stored(store, "r-1").values()] == [2, 2, 2]
-    assert trained(store) == generations(rows)
+@pytest.mark.parametrize("words", [True, False])
+def test_deltas_go_on_from_deltas_that_the_store_holds(words: bool, tmp_path: Path, store: Path) -> None:
+    rows = [row if words else {**row, "request": {}} for row in dialogue(4)]
+    for number, part in enumerate((rows[:2], rows[2:3], rows[3:])):
+        log = write_log(tmp_path / f"{number}.jsonl", part)
+        assert ingest(store, log, "--delta", "--rollout-id", "r-1").code == 0
+    assert [len(row["prompt_token_ids"]) for row in stored(store, "r-1").values()] == [2, 2, 2, 2]
+    assert (verdict(store), trained(store)) == (("trainable", []), generations(rows))
 
 
 def test_a_broken_edge_is_no_delta(tmp_path: Path, store: Path) -> None:
