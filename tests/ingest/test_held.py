@@ -1,5 +1,6 @@
 """What the store holds of a rollout, as `ingest` compares it with what comes."""
 
+import tempfile
 from array import array
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,6 @@ def test_every_call_is_held_with_its_whole_sequence(delta: bool, compression: st
 
 @given(forges())
 def test_what_is_held_agrees_with_its_own_record_and_with_no_other(forge: Forge) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as directory:
         forge.write(Path(directory))
         found = held(Path(directory))

@@ -1,6 +1,7 @@
 """What each call continues: by what the source says, by its words, by its tokens (capture-files.md 3)."""
 
 import random
+from array import array
 from typing import Any
 
 import msgspec
@@ -34,8 +35,6 @@ def as_held(candidate: Candidate) -> HeldCall:
     """The same call as if it lay in the store."""
     record = candidate.record
     assert record is not None
-    from array import array
-
     full = array("i", [*record.prompt_token_ids, *record.generation_token_ids])
     bare = msgspec.structs.replace(record, prompt_token_ids=[], generation_token_ids=[], generation_log_probs=[])
     return HeldCall(candidate.call_id, bare, full, len(record.generation_token_ids), Evidence(None, b"", b""))
