@@ -422,3 +422,38 @@ def test_a_state_that_tells_of_a_lost_call_beside_records_masks(tmp_path: Path, 
     done = ingest(store, tmp_path / "logs")
     assert (done.code, reasons(done)) == (1, {"capture_incomplete": 1})
     assert verdicts(store)["r-1"]["lost_calls"] == ["lost"]
+
+
+def test_a_record_whose_line_break_was_lost_is_kept_and_masks(tmp_path: Path, store: Path) -> None:
+    healthy("r-1").write(tmp_path / "logs", state=False, intents=False)
+    path = tmp_path / "logs" / "r-1.tokens.jsonl"
+    path.write_bytes(path.read_bytes()[:-1])
+    done = ingest(store, tmp_path / "logs")
+    assert (done.code, reasons(done), actions(done)) == (1, {"missing_newline": 1}, {"added": 2})
+    assert verdict(store)[0] == "masked"
+
+
+def test_a_state_that_cannot_be_read_beside_records_masks(tmp_path: Path, store: Path) -> None:
+    healthy("r-1").write(tmp_path / "logs")
+    (tmp_path / "logs" / "r-1.tokens.state.json").write_bytes(b"{")
+    done = ingest(store, tmp_path / "logs")
+    assert (done.code, reasons(done), actions(done)) == (1, {"state_unreadable": 1}, {"added": 2})
+    assert verdict(store)[0] == "masked"
+
+
+def test_a_damaged_file_whose_name_is_no_rollout_names_none(tmp_path: Path, store: Path) -> None:
+    (tmp_path / "%41.capture.jsonl").write_bytes(b"{broken}\n")
+    done = ingest(store, tmp_path / "%41.capture.jsonl")
+    assert (done.code, reasons(done), store.exists()) == (1, {"damaged_line": 1}, False)
+
+
+def test_a_request_that_is_nested_too_deeply_costs_its_own_call_alone(tmp_path: Path, store: Path) -> None:
+    """Deep enough for what writes, compares or keeps it, and not for what reads it."""
+    first, second = dialogue(2)
+    for depth in (150, 300, 480, 700, 950):
+        text = json.dumps({**second, "model_call_id": f"d{depth}"})
+        deep = text.replace('"model": "policy-8b"', '"tools": ' + "[" * depth + "]" * depth, 1)
+        (tmp_path / LOG).write_text(f"{json.dumps(first)}\n{deep}\n")
+        done = ingest(store, tmp_path / LOG)
+        assert done.code in (0, 1) and "c0" in stored(store, "r-1")
+        assert done.code == 1 or f"d{depth}" in stored(store, "r-1")

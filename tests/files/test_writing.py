@@ -3,11 +3,12 @@
 import os
 import resource
 import signal
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ng_capture.errors import SurroundingsError
@@ -70,10 +71,9 @@ def test_a_line_behind_a_cut_one_stands_alone(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"cut\nwhole\nnext\n"
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=9000), max_size=4), st.integers(0, 2))
 def test_the_open_line_is_what_stands_behind_the_last_line_break(pieces: list[bytes], breaks: int) -> None:
-    import tempfile
-
     data = b"\n".join(pieces) + b"\n" * breaks
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)

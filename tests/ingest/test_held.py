@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from ng_capture.files.listing import list_rollouts
 from ng_capture.ingest.held import Evidence, Held, evidence_of_record, read_held
@@ -39,6 +39,7 @@ def test_every_call_is_held_with_its_whole_sequence(delta: bool, compression: st
     assert (record.parent_call_id, record.response_id, list(record.prompt_token_ids)) == ("a", "resp_b", [])
 
 
+@settings(deadline=None)
 @given(forges())
 def test_what_is_held_agrees_with_its_own_record_and_with_no_other(forge: Forge) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ng_capture.ingest.candidate import Candidate
@@ -148,6 +148,7 @@ def told(found: dict[str, Link]) -> dict[str, tuple[Parent, str | None]]:
 ANY = st.one_of(conversations(), conversations(alike=True), conversations(broken=True))
 
 
+@settings(deadline=None)
 @given(ANY, st.booleans(), st.randoms(use_true_random=False))
 def test_the_order_in_which_calls_are_read_changes_no_link(
     calls: list[Made], words: bool, chance: random.Random
@@ -167,6 +168,7 @@ def test_where_words_and_tokens_go_round_in_a_circle_the_words_count() -> None:
     assert links([first, second])["a"].parent == Parent("root")
 
 
+@settings(deadline=None)
 @given(ANY, st.data())
 def test_links_never_go_round_in_a_circle(calls: list[Made], data: st.DataObject) -> None:
     # clocks that go wrong, calls whose words were lost, calls that lie in the store
@@ -185,6 +187,7 @@ def test_links_never_go_round_in_a_circle(calls: list[Made], data: st.DataObject
             here = found[here].parent.parent_call_id
 
 
+@settings(deadline=None)
 @given(conversations())
 def test_what_truly_happened_is_found_by_words_and_by_tokens(calls: list[Made]) -> None:
     true = {call.name: call.parent.name if call.parent else None for call in calls}
@@ -192,6 +195,7 @@ def test_what_truly_happened_is_found_by_words_and_by_tokens(calls: list[Made]) 
     assert parents(rows_of(calls, words=False)) == true
 
 
+@settings(deadline=None)
 @given(st.one_of(conversations(alike=True), conversations(broken=True)))
 def test_a_link_by_tokens_is_that_to_the_longest_sequence_that_the_prompt_begins_with(calls: list[Made]) -> None:
     found = links(rows_of(calls, words=False))
@@ -205,6 +209,7 @@ def test_a_link_by_tokens_is_that_to_the_longest_sequence_that_the_prompt_begins
             assert parent == min(each.name for each in fit if len(each.full) == longest)
 
 
+@settings(deadline=None)
 @given(conversations(alike=True), st.data())
 def test_a_link_that_is_told_to_hold_does_not_depend_on_how_much_lies_in_the_store(
     calls: list[Made], data: Any

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ng_capture.ingest.held import Held
@@ -184,6 +184,7 @@ def in_parts(readings: Sequence[Any], chance: random.Random) -> list[Any]:
     ]
 
 
+@settings(deadline=None)
 @given(
     st.one_of(conversations(), conversations(alike=True), conversations(broken=True)),
     st.booleans(),
@@ -199,6 +200,7 @@ def test_the_order_of_lines_and_files_changes_no_byte(
     assert written(one) == written(other) and one.raw_lines == other.raw_lines
 
 
+@settings(deadline=None)
 @given(conversations(), st.booleans())
 def test_deltas_put_together_are_the_prompts_that_were_served(calls: list[Made], words: bool) -> None:
     rollout = prepared(raw(rows_of(calls, words=words)), msgspec.structs.replace(HOW, delta=True))

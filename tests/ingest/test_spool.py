@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ng_capture.errors import SurroundingsError
@@ -23,6 +23,7 @@ def lines_of(rollout_id: str, spool: Spool) -> list[int]:
     return [reading.line for reading in spool.of(rollout_id) if isinstance(reading, RawExchange)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=20))
 def test_each_rollout_gets_its_own_readings_in_the_order_in_which_they_came(rollouts: list[str]) -> None:
     spool = Spool()

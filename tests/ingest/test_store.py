@@ -169,7 +169,7 @@ def test_a_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 ANY = st.one_of(conversations(), conversations(alike=True), conversations(broken=True))
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(ANY, st.data())
 def test_whatever_lies_there_a_second_run_changes_no_byte(calls: list[Made], data: st.DataObject) -> None:
     rows = rows_of(calls, words=data.draw(st.booleans()))
@@ -184,7 +184,7 @@ def test_whatever_lies_there_a_second_run_changes_no_byte(calls: list[Made], dat
         assert set(actions(done)) == {"there"} and tree(store) == before
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(conversations(), st.integers(0, 7), st.booleans())
 def test_a_log_that_grew_leaves_the_store_that_it_would_have_left_at_once(
     calls: list[Made], cut: int, delta: bool
