@@ -180,7 +180,7 @@ def test_a_folder_of_text_alone_has_nothing_to_write(tmp_path: Path, store: Path
 # Which rollout
 
 
-ABOUT = {
+ABOUT: dict[str, Row] = {
     "path": {"url": "http://h/ng-rollout/by-path/v1/chat/completions"},
     "field": {"rollout_id": "by-field"},
     "header": {"headers": {"X-Rollout-Id": "by-header"}},

@@ -74,7 +74,8 @@ def test_a_raw_call_beside_its_record_changes_nothing_of_it() -> None:
     for row, call in zip(rows, forge.calls, strict=True):
         bundle = {"prompt_token_ids": call.prompt, "generation_token_ids": call.generation}
         row["response"]["output"] = [{**call.output[0], **bundle, "generation_log_probs": call.log_probs}]
-    for readings in ([*tokens(forge), *raw(rows)], [*raw(rows), *tokens(forge)]):
+    both: list[list[Reading]] = [[*tokens(forge), *raw(rows)], [*raw(rows), *tokens(forge)]]
+    for readings in both:
         rollout = prepared(readings)
         assert written(rollout) == forge.lines()
         assert problems(rollout) == {"a": (), "b": ()}
