@@ -51,7 +51,16 @@ class Preparing(msgspec.Struct, frozen=True):
         """The id of a call; one that has none is called by its line, and by its file where there are several (N94)."""
         if call.call_id is not None:
             return call.call_id
-        return f"{Path(call.file).name + ':' if len(self.nameless_files) > 1 else ''}line:{call.line}"
+        return (
+            f"{_shortest(call.file, self.nameless_files) + ':' if len(self.nameless_files) > 1 else ''}line:{call.line}"
+        )
+
+
+def _shortest(file: str, files: Iterable[str]) -> str:
+    """As much of the end of a path as tells it from the others."""
+    parts, others = Path(file).parts, [Path(other).parts for other in files if other != file]
+    enough = (n for n in range(1, len(parts)) if all(other[-n:] != parts[-n:] for other in others))
+    return str(Path(*parts[-next(enough, len(parts)) :]))
 
 
 def prepare(rollout_id: str, readings: Iterable[Reading], held: Held, how: Preparing) -> PreparedRollout:

@@ -85,6 +85,16 @@ def test_an_empty_id_is_none_and_half_of_a_pair_is_spelled_out(
     assert (list(stored(store, "r-1")), trained(store)) == (["c0", told], generations(dialogue(2)))
 
 
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path, store: Path) -> None:
+    first, second = dialogue(1), dialogue(1, start=500)
+    for folder, rows in (("one", first), ("two", second)):
+        del rows[0]["model_call_id"]
+        write_log(tmp_path / "logs" / folder / "calls.jsonl", rows)
+    done = ingest(store, tmp_path / "logs", "--rollout-id", "r-1")
+    assert list(told_calls(done)) == ["one/calls.jsonl:line:1", "two/calls.jsonl:line:1"]
+    assert trained(store) == generations([*first, *second])
+
+
 # Choices
 
 

@@ -118,7 +118,16 @@ def test_raw_lines_of_the_stores_own_file_are_not_written_again() -> None:
     assert (len(rollout.calls), list(rollout.raw_lines)) == (2, [])
 
 
-@pytest.mark.parametrize(("nameless", "name"), [({"a/x.jsonl"}, "line:1"), ({"a/x.jsonl", "b"}, "x.jsonl:line:1")])
+@pytest.mark.parametrize(
+    ("nameless", "name"),
+    [
+        ({"a/x.jsonl"}, "line:1"),
+        ({"a/x.jsonl", "b"}, "x.jsonl:line:1"),
+        ({"a/x.jsonl", "b/x.jsonl"}, "a/x.jsonl:line:1"),
+        ({"a/x.jsonl", "x.jsonl"}, "a/x.jsonl:line:1"),
+        ({"a/x.jsonl", "b/a/x.jsonl"}, "a/x.jsonl:line:1"),
+    ],
+)
 def test_a_nameless_call_is_named_by_its_line_and_where_need_be_its_file(nameless: set[str], name: str) -> None:
     how = Preparing(None, False, frozenset(), frozenset(nameless))
     row = {key: value for key, value in dialogue(1)[0].items() if key != "model_call_id"}
