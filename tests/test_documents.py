@@ -70,7 +70,8 @@ def test_the_fixtures_are_those_that_their_description_makes() -> None:
     stored = {
         str(p.relative_to(ROOT)): p.read_bytes() for p in ROOT.rglob("*") if p.is_file() and p.suffix not in _DRAWN
     }
-    assert stored == made
+    # what is made of logs is held against the command in tests/cli/test_ingest_golden.py
+    assert {name: data for name, data in stored.items() if not name.startswith("ingest/")} == made
 
 
 EXPECTED = json.loads((ROOT / "expected.json").read_text())

@@ -1,9 +1,6 @@
 """What a run of `ng-capture gc` prints, asks and tells: its plan, a line for all that went, one line for the log."""
 
-import contextlib
-import os
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -17,6 +14,7 @@ from ng_capture.retention.clean import Cleaning
 from ng_capture.retention.execute import Carried
 from ng_capture.retention.plan import PlannedRollout
 from ng_capture_cli import exits
+from ng_capture_cli.output import StandardOutput
 from ng_capture_cli.quantities import in_bytes
 from ng_capture_cli.summary import counted
 from ng_capture_cli.terminal import can_ask, confirmed, safe, tell, tell_error
@@ -57,45 +55,21 @@ class Stop:
         return self._asked
 
 
-class Rows:
-    """Lines of standard output; where nobody reads them, or they find no room, the work goes on without."""
+class Rows(StandardOutput):
+    """A line for each rollout and file."""
 
     def __init__(self, *, as_json: bool) -> None:
+        super().__init__()
         self._as_json = as_json
-        self._on = sys.stdout is not None
-        self.lost = False
 
     def tell(self, name: str, action: str, reason: str | None, why: str, size: int | None) -> None:
         if self._as_json:
             told = {"rollout_id": shown(name), "action": action, "reason": reason, "why": shown(why), "bytes": size}
-            self._write(msgspec.json.encode(told) + b"\n")
+            self.write(msgspec.json.encode(told) + b"\n")
             return
         word = f"{action}: {reason}" if reason is not None else action
         amount = f" ({in_bytes(size)})" if size is not None else ""
-        self._write(f"{safe(name)}: {word}: {safe(why)}{amount}\n".encode())
-
-    def end(self) -> None:
-        self._write(b"", flush=True)
-
-    def _write(self, data: bytes, *, flush: bool = False) -> None:
-        if not self._on:
-            return
-        try:
-            sys.stdout.buffer.write(data)
-            if flush:
-                sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            self._off()
-        except OSError as error:
-            self.lost = True
-            tell_error(f"output: {error.strerror}")
-            self._off()
-
-    def _off(self) -> None:
-        self._on = False
-        # what is still buffered must not fail again when the process ends
-        with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        self.write(f"{safe(name)}: {word}: {safe(why)}{amount}\n".encode())
 
 
 def show_plan(cleaning: Cleaning, grace: float, as_json: bool) -> int:

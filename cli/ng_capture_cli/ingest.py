@@ -125,6 +125,6 @@ def command(
         tell_error(f"{failure.rollout_id}: {failure.message}")
     if not quiet:
         report.tell(to, recognition.passed_over)
-    if report.unwritten:
+    if report.unwritten or report.lost:
         return exits.SURROUNDINGS
     return exits.FINDINGS if report.has_errors or not report.summary.rollouts else exits.DONE

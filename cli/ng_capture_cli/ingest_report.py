@@ -1,6 +1,5 @@
 """What a run of `ng-capture ingest` prints: a line for each fault, or its rollouts as data, and what it did."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ import msgspec
 from ng_capture.ingest.ingest import IngestedCall, IngestedRollout, Unwritten
 from ng_capture.records.defects import Defect
 from ng_capture.verdicts.findings import Finding, find
+from ng_capture_cli.output import StandardOutput
 from ng_capture_cli.summary import counted, finding_line
 from ng_capture_cli.terminal import Colors, tell
 
@@ -44,6 +44,7 @@ class Report:
     """
 
     def __init__(self, defects: Iterable[Defect]) -> None:
+        self._output = StandardOutput()
         self._of_sources = ToldRollout(None, (), tuple(map(find, defects)))
         self._rollouts = 0
         self._actions: Counter[str] = Counter()
@@ -82,27 +83,35 @@ class Report:
             reasons=dict(self._reasons.most_common()),
         )
 
+    @property
+    def lost(self) -> bool:
+        """True where what was printed found no room: all is done, and not all is told."""
+        return self._output.lost
+
     def print_lines(self, rollouts: Iterable[ToldRollout], verbose: bool, colors: Colors) -> None:
         """One line for each fault."""
         for rollout in self._all(rollouts):
             for finding in rollout.findings:
                 if verbose or finding.severity != "info":
                     line = finding_line(rollout.rollout_id or "ingest", finding, colors)
-                    sys.stdout.buffer.write(line.encode() + b"\n")
+                    self._output.write(line.encode() + b"\n")
+        self._output.end()
 
     def print_objects(self, rollouts: Iterable[ToldRollout]) -> None:
         """One object a rollout; one more for the sources where something was wrong with them."""
         for rollout in self._all(rollouts):
-            sys.stdout.buffer.write(msgspec.json.encode(rollout) + b"\n")
+            self._output.write(msgspec.json.encode(rollout) + b"\n")
+        self._output.end()
 
     def print_document(self, rollouts: Iterable[ToldRollout]) -> None:
         """One document, written as the rollouts come: the summary stands last."""
-        write, encode = sys.stdout.buffer.write, msgspec.json.encode
+        write, encode = self._output.write, msgspec.json.encode
         findings = encode(self._of_sources.findings)
         write(b'{"schema":%b,"findings":%b,"rollouts":[' % (encode(SCHEMA), findings))
         for number, rollout in enumerate(rollouts):
             write((b",\n" if number else b"\n") + encode(rollout))
         write(b'\n],"summary":%b}\n' % encode(self.summary))
+        self._output.end()
 
     def _all(self, rollouts: Iterable[ToldRollout]) -> Iterator[ToldRollout]:
         if self._of_sources.findings:

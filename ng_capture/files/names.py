@@ -28,6 +28,9 @@ class Compression(StrEnum):
 
 
 LOCK_NAME = "tokens.lock"
+LONGEST_ID = 255 - len(f".{FileKind.CAPTURE_INCOMPLETE}")
+"""Characters of a rollout id that leave room for every ending in a file name."""
+
 _COMPRESSED_KINDS = (FileKind.TOKENS, FileKind.CAPTURE)
 ENDINGS = tuple(
     (kind, compression)

@@ -101,6 +101,24 @@ class CaptureFile:
         return io.BufferedReader(self._raw, _BUFFER)
 
 
+def open_line(path: str) -> bytes:
+    """What stands behind the last line break of a plain file: the line that a killed writer left open, mostly none.
+
+    Raises SurroundingsError.
+    """
+    try:
+        with open(path, "rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            tail = b""
+            while end and b"\n" not in tail:
+                start = max(0, end - _FEED)
+                file.seek(start)
+                tail, end = file.read(end - start) + tail, start
+    except OSError as error:
+        raise _unread(path, error) from error
+    return tail[tail.rfind(b"\n") + 1 :]
+
+
 def _decompression_errors(compression: Compression) -> tuple[type[Exception], ...]:
     """What a damaged stream raises; the libraries are loaded for files that need them."""
     if compression is Compression.GZIP:

@@ -10,9 +10,11 @@ from ng_capture.ingest.evidence.answers import answers_of
 from ng_capture.ingest.messages import Message
 from ng_capture.ingest.normalised import NormalisedCall
 from ng_capture.ingest.output_items import as_text, output_of
+from ng_capture.ingest.raw import RawExchange
 from ng_capture.ingest.sources.interface import TokenLine
 from ng_capture.ingest.streams import assemble
 from ng_capture.records.fingerprint import Beginnings, Unfingerprintable, request_items
+from ng_capture.records.lifecycle import can_be_named
 from ng_capture.records.lineage import NOTHING_TOLD, Asked
 from ng_capture.records.token_entry import NOTE, NOTED, TokenEntry, Unreadable
 from ng_capture.records.token_record import (
@@ -92,7 +94,7 @@ def candidate_of_call(rollout_id: str, call: NormalisedCall, choices: int, begin
     if _RECORDLESS.isdisjoint(problems):
         record = _record(rollout_id, call, choices, items, beginnings)
         try:
-            check_record(record)
+            _check(record)
         except (InvalidRecord, RecursionError) as error:
             reason = error.reason if isinstance(error, InvalidRecord) else "invalid_record"
             problems, record = (*problems, reason), None
@@ -109,10 +111,15 @@ def candidate_of_call(rollout_id: str, call: NormalisedCall, choices: int, begin
         named_parent=raw.parent_call_id,
         previous_response=previous if isinstance(previous := raw.request.get("previous_response_id"), str) else None,
         seen=seen,
-        started_at=raw.started_at or raw.completed_at or 0.0,
+        started_at=begun(raw),
         asked=call.messages,
         answer=call.answer,
     )
+
+
+def begun(raw: RawExchange) -> float:
+    """When a call was made as far as its log tells, 0.0 where it does not."""
+    return raw.started_at or raw.completed_at or 0.0
 
 
 def candidate_of_line(rollout_id: str, line: TokenLine) -> Candidate:
@@ -126,7 +133,7 @@ def candidate_of_line(rollout_id: str, line: TokenLine) -> Candidate:
         told = msgspec.structs.replace(
             told, rollout_id=rollout_id, output_items=as_text(told.output_items), extras=as_text(told.extras)
         )
-        check_record(told)
+        _check(told)
         record = compact(told)
     except (InvalidRecord, Unreadable) as error:
         reason = error.reason if isinstance(error, InvalidRecord) else error.defect.reason
@@ -157,6 +164,13 @@ def compact(record: TokenRecord) -> TokenRecord:
 def sequence_of(record: TokenRecord) -> "array[int]":
     """Prompt and generation of a full record."""
     return array("i", record.prompt_token_ids) + array("i", record.generation_token_ids)
+
+
+def _check(record: TokenRecord) -> None:
+    """Raises InvalidRecord for one that would not be read back, or that the files beside it could not name."""
+    if not can_be_named(record.model_call_id):
+        raise InvalidRecord(f"{record.model_call_id!r} is no call id: it must stand alone on a line", "invalid_record")
+    check_record(record)
 
 
 def _without_surrogates(entry: TokenEntry) -> TokenEntry:

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ng_capture.chains.calls import Call, distinct_calls
+from ng_capture.chains.deltas import materialize
 from ng_capture.files.listing import RolloutFiles
-from ng_capture.files.names import FileKind
+from ng_capture.files.names import Compression, FileKind
+from ng_capture.records.lifecycle import StoreState
 from ng_capture.records.snapshot import Snapshot
-from ng_capture.records.token_entry import TokenEntry
 from ng_capture.records.token_record import TokenRecord
 from ng_capture.store.snapshot import read_snapshot
 
@@ -39,14 +41,15 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True, eq=False):
-    """The calls of a rollout in the store, what was announced there, and whether its state knows all of them.
+    """The calls of a rollout in the store, and what was announced there.
 
-    `closed`: it is sealed or retired, and takes nothing more.
+    `lagging`: the state does not know all records, since a writer was killed before it could tell it. `closed`: it is
+    sealed or retired, and takes nothing more.
     """
 
     calls: Mapping[str, HeldCall] = {}
     announced: frozenset[str] = frozenset()
-    indexed: bool = True
+    lagging: bool = False
     closed: bool = False
 
 
@@ -55,10 +58,11 @@ def read_held(files: RolloutFiles | None) -> Held:
     if files is None:
         return Held()
     snapshot = read_snapshot(files.only(_READ))
+    calls = materialize(distinct_calls(snapshot.entries, snapshot.rollout_id, None, "", None))
     return Held(
-        {entry.call_id: _held(entry) for entry in snapshot.entries},
+        {call.id: _held(call) for call in calls.values()},
         frozenset(line.call_id for line in snapshot.intents or ()),
-        _is_indexed(snapshot),
+        _is_lagging(snapshot, files),
         snapshot.state is not None and (snapshot.state.frozen or snapshot.state.retired),
     )
 
@@ -69,12 +73,13 @@ def evidence_of_record(record: TokenRecord) -> Evidence:
     return Evidence(record.digest, generation.tobytes(), log_probs.tobytes())
 
 
-def _held(entry: TokenEntry) -> HeldCall:
+def _held(call: Call) -> HeldCall:
+    entry = call.entry
     fields = {key: value for key, value in entry.rest.items() if key in TokenRecord.__struct_fields__}
     nothing: dict[str, object] = {"prompt_token_ids": [], "generation_token_ids": [], "generation_log_probs": []}
-    full = None if entry.full is None else array("i", entry.full.values())
+    full = None if call.full is None else array("i", call.full.values())
     generation = array("i", map(int, filter(None, entry.generation.text.split(b","))))
-    digest = entry.fields.digest or (None if entry.full is None else entry.full.digest())
+    digest = entry.fields.digest or (None if call.full is None else call.full.digest())
     return HeldCall(
         entry.call_id,
         msgspec.convert({**fields, **nothing}, TokenRecord),
@@ -84,7 +89,10 @@ def _held(entry: TokenEntry) -> HeldCall:
     )
 
 
-def _is_indexed(snapshot: Snapshot) -> bool:
-    """False where a writer was killed before the state told of its records."""
-    known = snapshot.state.entry_digests if snapshot.state is not None else None
-    return {entry.call_id for entry in snapshot.entries} <= (known or {}).keys()
+def _is_lagging(snapshot: Snapshot, files: RolloutFiles) -> bool:
+    """False where something is wrong with the files, or they are packed: nothing is to be settled there."""
+    plain = all(name.compression is Compression.NONE for name in files.of_kind(FileKind.TOKENS))
+    if not snapshot.entries or snapshot.defects or snapshot.tokens_size is None or not plain:
+        return False
+    state = snapshot.state or StoreState(entry_digests={}, indexed_size=0)
+    return state.has_index and not state.frozen and (state.indexed_size or 0) < snapshot.tokens_size

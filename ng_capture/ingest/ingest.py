@@ -1,6 +1,6 @@
 """Raw calls of any log into a capture directory: sources -> rollouts -> records, one rollout in memory at a time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -8,7 +8,7 @@ import msgspec
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import Listing, list_rollouts
 from ng_capture.files.locking import check_locks
-from ng_capture.files.names import FileKind, is_rollout_id
+from ng_capture.files.names import is_rollout_id
 from ng_capture.files.writing import make_directory
 from ng_capture.ingest.held import Held, read_held
 from ng_capture.ingest.held_turns import held_turns
@@ -19,9 +19,11 @@ from ng_capture.ingest.sources.interface import Reading, TokenLine
 from ng_capture.ingest.sources.recognise import Recognition
 from ng_capture.ingest.sources.rollouts import file_name_claims, resolve_rollout
 from ng_capture.ingest.spool import Spool
-from ng_capture.ingest.store import Action, OnConflict, store_rollout
+from ng_capture.ingest.store import Action, OnConflict, raw_files, store_rollout
+from ng_capture.natural_order import natural_key
 from ng_capture.records.defects import Defect
 from ng_capture.records.token_entry import NOTE
+from ng_capture.records.token_record import TokenRecord
 
 _HARMLESS = frozenset({"bom"})
 
@@ -93,7 +95,7 @@ class Ingestion:
 
     @property
     def rollout_ids(self) -> list[str]:
-        return sorted(self._files_of)
+        return sorted(self._files_of, key=natural_key)
 
     def write(self) -> Iterator[IngestedRollout | Unwritten]:
         """Bring every rollout into the directory, which is made where it is not there; none stops the rest."""
@@ -149,11 +151,11 @@ class Ingestion:
     def _write(self, rollout_id: str) -> IngestedRollout:
         files = self._listing.get(rollout_id) if rollout_id in self._listing else None
         held = read_held(files)
-        raw_file = self._directory / f"{rollout_id}.{FileKind.CAPTURE}"
+        of_store = [self._directory / str(name) for name in raw_files(rollout_id)]
         how = Preparing(
             self._wanted.log_probs_kind,
             self._wanted.delta,
-            frozenset(file for file in self._files_of[rollout_id] if _is_same_file(file, raw_file)),
+            frozenset(file for file in self._files_of[rollout_id] if _is_one_of(of_store, file)),
         )
         prepared = prepare(
             rollout_id, self._spool.of(rollout_id), held, how, lambda: held_turns(files, held.calls.keys())
@@ -173,11 +175,8 @@ def _place(reading: RawExchange | TokenLine) -> Defect:
     return reading.entry.locate(Defect(reason=""))
 
 
-def _is_same_file(file: str, other: Path) -> bool:
-    try:
-        return other.samefile(file)
-    except OSError:
-        return False
+def _is_one_of(paths: Iterable[Path], file: str) -> bool:
+    return any(path.exists() and Path(file).exists() and path.samefile(file) for path in paths)
 
 
 def _told(call: RolloutCall, action: Action, held: Held) -> IngestedCall:
@@ -202,7 +201,7 @@ def _told(call: RolloutCall, action: Action, held: Held) -> IngestedCall:
         parent_resolution=resolution,
         parent_resolution_reason=reason,
         how=how,
-        prompt_tokens=None if record is None or record.prompt_is_delta else len(record.prompt_token_ids),
+        prompt_tokens=None if record is None else _prompt_tokens(record),
         generated_tokens=None if record is None else len(record.generation_token_ids),
         origin=note.get("origin"),
         log_probs_kind=note.get("log_probs_kind"),
@@ -210,6 +209,12 @@ def _told(call: RolloutCall, action: Action, held: Held) -> IngestedCall:
         missing=candidate.missing,
         warnings=candidate.warnings,
     )
+
+
+def _prompt_tokens(record: TokenRecord) -> int | None:
+    if not record.prompt_is_delta:
+        return len(record.prompt_token_ids)
+    return None if record.cum_len is None else record.cum_len - len(record.generation_token_ids)
 
 
 def _note(extras: Mapping[str, object]) -> Mapping[str, str | None]:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from ng_capture.chains.cycles import calls_in_cycles
 from ng_capture.ingest.candidate import Candidate, sequence_of
 from ng_capture.ingest.held import HeldCall
 from ng_capture.ingest.parents import Conversation, presumed_parents
@@ -19,6 +20,8 @@ from ng_capture.records.lineage import Known, Lineage, Parent
 
 How = Literal["recorded", "conversation", "presumed", "prefix"]
 """The source says it; the request sends the answer again; history was edited on the way; the tokens alone."""
+
+_WEAK: frozenset[How] = frozenset({"presumed", "prefix"})
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -29,14 +32,21 @@ class Link(msgspec.Struct, frozen=True):
 
 
 def find_links(
-    candidates: Sequence[Candidate], held: Mapping[str, HeldCall], turns: Iterable[Conversation] = ()
+    candidates: Sequence[Candidate], held: Mapping[str, HeldCall], spoken: Iterable[Conversation] = ()
 ) -> dict[str, Link]:
     """The link of every call among these and those that the store holds, whatever the order they come in.
 
-    `turns` are the conversations of the calls that the store holds.
+    `spoken` are the conversations of the calls that the store holds.
     """
-    finder = _Finder(candidates, held, turns)
-    return {candidate.call_id: finder.link_of(candidate) for candidate in candidates}
+    finder = _Finder(candidates, held, spoken)
+    found = {candidate.call_id: finder.link_of(candidate) for candidate in candidates}
+    parents = {call.call_id: call.record.parent_call_id for call in held.values()}
+    circular = calls_in_cycles(parents | {name: link.parent.parent_call_id for name, link in found.items()})
+    for candidate in candidates:
+        # nothing continues what continues it: the weaker evidence of the circle is wrong
+        if candidate.call_id in circular and found[candidate.call_id].how in _WEAK:
+            found[candidate.call_id] = Link(_without_parent(candidate))
+    return found
 
 
 class _Finder:
@@ -70,7 +80,7 @@ class _Finder:
         if candidate.named_parent is not None:
             return Link(Parent("resolved", candidate.named_parent), "recorded")
         if candidate.previous_response is not None:
-            return self._of_response(candidate.previous_response)
+            return self._of_response(candidate, candidate.previous_response)
         try:
             found = [known for known in self._lineage.answered(candidate.seen) if _is_earlier(known, candidate)]
         except Unfingerprintable:
@@ -85,9 +95,9 @@ class _Finder:
             return Link(Parent("resolved", longest), "prefix")
         return Link(_without_parent(candidate))
 
-    def _of_response(self, response_id: str) -> Link:
+    def _of_response(self, candidate: Candidate, response_id: str) -> Link:
         """The server holds the conversation: the request shows nothing of it but the response that it goes on with."""
-        calls = self._responses.get(response_id, set())
+        calls = self._responses.get(response_id, set()) - {candidate.call_id}
         if len(calls) == 1:
             return Link(Parent("resolved", min(calls)), "recorded")
         return Link(Parent("unresolved", reason="ambiguous" if calls else "no_match"))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ng_capture.ingest.candidate import Candidate, candidate_of_call, candidate_of_line, sequence_of
+from ng_capture.ingest.candidate import Candidate, begun, candidate_of_call, candidate_of_line, sequence_of
 from ng_capture.ingest.capture_line import capture_line
 from ng_capture.ingest.held import Held, evidence_of_record
 from ng_capture.ingest.links import How, Link, find_links
@@ -58,12 +58,12 @@ def prepare(
     how: Preparing,
     held_conversations: Callable[[], Iterable[Conversation]] = tuple,
 ) -> PreparedRollout:
-    """Records and links of a rollout, beside what the store holds of it.
+    """Records and links of a rollout, beside what the store holds of it, in the order in which the calls were made.
 
-    `held_conversations` gives the conversations of the calls that the store holds; it is asked where there are new ones.
+    `held_conversations` gives those of the calls that the store holds; it is asked where there are new ones.
     """
     candidates: list[Candidate] = []
-    raw_lines: dict[bytes, None] = {}
+    raw_lines: dict[bytes, float] = {}
     beginnings, turns = Beginnings(), Turns()
     for reading in readings:
         if isinstance(reading, TokenLine):
@@ -74,14 +74,14 @@ def prepare(
             candidates += [candidate_of_call(rollout_id, call, len(calls), beginnings) for call in calls]
             if reading.file not in how.raw_files:
                 # a copy: what the encoder gives keeps many times its size
-                raw_lines[bytes(memoryview(capture_line(named)))] = None
-    merged = list(_merged(candidates))
+                raw_lines.setdefault(bytes(memoryview(capture_line(named))), begun(named))
+    merged = sorted(_merged(candidates), key=lambda candidate: candidate.started_at)
     new = any(candidate.call_id not in held.calls for candidate in merged)
     links = find_links(merged, held.calls, held_conversations() if new else ())
     linked = [_linked(candidate, links[candidate.call_id]) for candidate in merged]
     if how.delta:
         linked = _as_deltas(linked, held)
-    return PreparedRollout(rollout_id, linked, list(raw_lines))
+    return PreparedRollout(rollout_id, linked, sorted(raw_lines, key=raw_lines.__getitem__))
 
 
 def _named(call: RawExchange) -> RawExchange:

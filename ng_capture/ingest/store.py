@@ -4,7 +4,8 @@ Raw calls first, then announcements and marks, then records: whatever kills the 
 rollout until a second run brings it, and what will be masked is never trusted (capture-files.md 1.5 and 1.6).
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
@@ -12,10 +13,12 @@ from typing import Literal
 import msgspec
 
 from ng_capture.errors import InvalidRecord, RolloutDamaged, RolloutFrozen, RolloutRetired, WriteRefused
-from ng_capture.files.names import FileKind
+from ng_capture.files.names import CaptureName, FileKind, names_of
+from ng_capture.files.reading import CaptureFile
 from ng_capture.ingest.held import Held, evidence_of_record
 from ng_capture.ingest.rollout import PreparedRollout, RolloutCall
 from ng_capture.records.defects import Defect
+from ng_capture.records.lifecycle import can_be_named
 from ng_capture.store.append import RolloutWriter, add_raw_lines
 
 Action = Literal["added", "there", "left_out", "refused"]
@@ -51,8 +54,8 @@ def store_rollout(
     faults = [_conflict(call) for call in conflicts]
     if conflicts and on_conflict is OnConflict.FAIL:
         return Stored([(call, "refused") for call in rollout.calls], faults)
-    if rollout.raw_lines and not held.closed:
-        add_raw_lines(directory / f"{rollout.rollout_id}.{FileKind.CAPTURE}", rollout.raw_lines)
+    if not held.closed:
+        _add_raw_lines(directory, rollout)
     writer = RolloutWriter(directory, rollout.rollout_id)
     new = [
         call.record
@@ -60,7 +63,8 @@ def store_rollout(
         if action == "added" and call.record is not None
     ]
     missed = [call.candidate.call_id for call in rollout.calls if call.candidate.missed]
-    announced = [*(record.model_call_id for record in new), *missed, *lost]
+    announced = [*(record.model_call_id for record in new), *filter(can_be_named, [*missed, *lost])]
+    marked = marked or not all(map(can_be_named, [*missed, *lost]))
     try:
         if new or set(announced) - held.announced - held.calls.keys():
             writer.begin_call(*announced)
@@ -68,7 +72,7 @@ def store_rollout(
             writer.mark_incomplete(call.candidate.call_id)
         if marked:
             writer.mark_incomplete()
-        if new or not held.indexed:
+        if new or held.lagging:
             # without a new one, too: what a killed writer left is finished
             writer.append(*new)
     except WriteRefused as error:
@@ -105,3 +109,27 @@ def _refusal(rollout: PreparedRollout, error: WriteRefused) -> Defect:
     reasons = {RolloutFrozen: "rollout_frozen", RolloutRetired: "retired", RolloutDamaged: "damaged_line"}
     reason = error.reason if isinstance(error, InvalidRecord) else reasons.get(type(error), "conflicting_records")
     return Defect(reason=reason, file=f"{rollout.rollout_id}.{FileKind.TOKENS}", detail=error.message)
+
+
+def _add_raw_lines(directory: Path, rollout: PreparedRollout) -> None:
+    """Those that neither the `.capture.jsonl` nor a packed one holds, byte for byte."""
+    packed = {
+        digest for name in raw_files(rollout.rollout_id) if name.compression for digest in _digests(directory, name)
+    }
+    lines = [line for line in rollout.raw_lines if hashlib.sha256(line).digest() not in packed]
+    if lines:
+        add_raw_lines(directory / f"{rollout.rollout_id}.{FileKind.CAPTURE}", lines)
+
+
+def raw_files(rollout_id: str) -> list[CaptureName]:
+    """The names of all files that may hold raw calls of a rollout."""
+    return [name for name in names_of(rollout_id) if name.kind is FileKind.CAPTURE]
+
+
+def _digests(directory: Path, name: CaptureName) -> Iterator[bytes]:
+    """Of the lines of a packed file."""
+    if not (directory / str(name)).exists():
+        return
+    with CaptureFile(str(directory / str(name)), name.compression) as file:
+        for line in file.lines():
+            yield hashlib.sha256(line.data.removesuffix(b"\n")).digest()

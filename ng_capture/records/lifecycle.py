@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from ng_capture.records.json_text import decode_json
+from ng_capture.records.json_text import decode_json, is_text
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
@@ -39,6 +39,11 @@ class NamedLine(msgspec.Struct, frozen=True):
     line: int
     byte: int
     call_id: str
+
+
+def can_be_named(call_id: str) -> bool:
+    """True if an id is alone on a line of its own, as the files beside the records hold it (capture-files.md 1.6)."""
+    return bool(call_id) and call_id == call_id.strip() and not {"\n", "\r"} & {*call_id} and is_text(call_id)
 
 
 def decode_state(data: bytes) -> StoreState:

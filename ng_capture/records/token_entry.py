@@ -123,7 +123,7 @@ class TokenEntry(msgspec.Struct, frozen=True, eq=False):
     def noted(self) -> tuple[Defect, ...]:
         """What `ingest` found wrong with the raw call."""
         problems = object_in(self.rest.get(NOTE)).get("problems")
-        told = problems if isinstance(problems, list) else []
+        told = [name for name in problems if isinstance(name, str)] if isinstance(problems, list) else []
         return tuple(Defect(reason=name, detail="as its raw call was read") for name in told if name in NOTED)
 
     @property

@@ -15,10 +15,9 @@ import msgspec
 from ng_capture.errors import ConflictingRecord, InvalidRecord, RolloutFrozen, RolloutRetired
 from ng_capture.files.locking import exclusive
 from ng_capture.files.names import LOCK_NAME, FileKind
-from ng_capture.files.reading import CaptureFile
-from ng_capture.files.writing import append_bytes, append_line, cut_file, sync_directory
-from ng_capture.records.json_text import is_text
-from ng_capture.records.lifecycle import decode_call_lines
+from ng_capture.files.reading import CaptureFile, open_line
+from ng_capture.files.writing import append_bytes, cut_file, sync_directory
+from ng_capture.records.lifecycle import can_be_named, decode_call_lines
 from ng_capture.records.token_record import TokenRecord, encode_record
 from ng_capture.store.index import Index, current_index, line_digest
 from ng_capture.store.state_file import StateFile, read_bytes
@@ -165,11 +164,11 @@ def add_raw_lines(path: Path, lines: Sequence[bytes]) -> None:
 def append_raw_line(path: Path, line: bytes) -> None:
     """Durably add one exchange to a `.capture.jsonl`, under an exclusive lock on that file (capture-files.md 7.1).
 
-    A last line that a killed writer left open is ended first, so that it takes no other with it. Raises Busy and
-    SurroundingsError.
+    A last line that a killed writer left open is finished where it comes again, else ended first, so that it takes no
+    other with it. Raises Busy and SurroundingsError.
     """
     with exclusive(str(path), PATIENCE):
-        append_line(path, line)
+        append_bytes(path, _behind(open_line(str(path)), line + b"\n"))
         # taking the lock made the file where there was none
         sync_directory(path.parent)
 
@@ -208,7 +207,7 @@ def _mark(state: StateFile) -> None:
 def _check_names(call_ids: Sequence[str]) -> None:
     """Raises InvalidRecord for an id that is not alone on its line of a sidecar (capture-files.md 1.6)."""
     for call_id in call_ids:
-        if not call_id or call_id != call_id.strip() or "\n" in call_id or "\r" in call_id or not is_text(call_id):
+        if not can_be_named(call_id):
             raise InvalidRecord(f"{call_id!r} is no call id: it must stand alone on a line", "invalid_record")
 
 
@@ -222,11 +221,17 @@ def _add_names(path: Path, names: Sequence[str]) -> None:
     end = data.rfind(b"\n") + 1
     held, begun = _names_in(data[:end]), data[end:]
     text = b"".join(name.encode() + b"\n" for name in dict.fromkeys(names) if name not in held)
-    if text and begun:
-        text = text[len(begun) :] if text.startswith(begun) else b"\n" + text
+    text = _behind(begun, text)
     if names:
         # without a new one, too: a writer that was killed may not have brought bytes and name to the disk
         there = path.exists()
         append_bytes(path, text)
         if there:
             sync_directory(path.parent)
+
+
+def _behind(begun: bytes, text: bytes) -> bytes:
+    """What is missing where the text is what a killed writer began to write, else the text on a line of its own."""
+    if not begun or not text:
+        return text
+    return text[len(begun) :] if text.startswith(begun) else b"\n" + text

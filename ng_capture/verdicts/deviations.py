@@ -40,6 +40,7 @@ _OF_A_CALL = {
     "beam_search": "raw_call_contradiction",
     "duplicate_key": "raw_call_contradiction",
     "generation_aborted": "raw_call_contradiction",
+    "multiple_token_items": "raw_call_contradiction",
     "source_mismatch": "raw_call_contradiction",
     "call_without_tokens": "raw_call_contradiction",
     "response_missing": "raw_call_contradiction",

@@ -88,7 +88,8 @@ def _arrays_conflict(call: Call) -> bool:
 
 
 def _fails_to_project(calls: Mapping[str, Call], path: tuple[str, ...]) -> bool:
-    return any("multiple_token_items" in calls[call].reasons for call in path)
+    """What its record shows: the reference does not know what is noted of the raw call."""
+    return any(fault.reason == "multiple_token_items" for call in path for fault in calls[call].entry.faults)
 
 
 def _graph(calls: Mapping[str, Call]) -> _Graph:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ng_capture.records.token_record import decode_record
 from tests.support.command import COMMAND
 from tests.support.fixtures import ROOT
-from tests.support.ingesting import contents, conversation, ingested, trainable
+from tests.support.ingest_logs import contents, conversation, ingested, trainable
 from tests.support.raw_calls import write_capture
 
 THOROUGH = os.environ.get("CI") == "true"

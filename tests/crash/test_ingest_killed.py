@@ -15,7 +15,7 @@ import pytest
 
 from tests.crash.test_gc_killed import ERRORS, THOROUGH, at_each
 from tests.support.forge import Files
-from tests.support.ingesting import contents, ingested, trainable, write_logs
+from tests.support.ingest_logs import contents, ingested, trainable, write_logs
 from tests.support.power import after_cuts, look, put, recorded
 from tests.support.struck import Ended, struck
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.command import COMMAND, Run
 from tests.support.hostile import encoded, held, numbers_in, survive
 from tests.support.hostile import ingest as ingest_here
-from tests.support.ingesting import conversation, ingested, trainable
+from tests.support.ingest_logs import conversation, ingested, trainable
 from tests.support.logs import ONE_CALL
 from tests.support.raw_calls import write_capture
 from tests.support.struck import ROOT_ONLY, struck

@@ -30,7 +30,7 @@ from ng_capture_cli.options import Color
 from ng_capture_cli.summary import finding_line
 from ng_capture_cli.terminal import Colors
 from tests.support.forge import Files, write_files
-from tests.support.ingesting import contents
+from tests.support.ingest_logs import contents
 from tests.support.judging import rows_of
 
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")

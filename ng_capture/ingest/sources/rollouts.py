@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from urllib.parse import urlsplit
 
-from ng_capture.files.names import FileKind, is_rollout_id, parse_name
+from ng_capture.files.names import LONGEST_ID, FileKind, is_rollout_id, parse_name
 from ng_capture.ingest.raw import RolloutClaim
 from ng_capture.records.defects import Defect
 from ng_capture.records.json_text import encode_json, object_in, printable
@@ -46,6 +46,8 @@ def resolve_rollout(claims: Iterable[RolloutClaim]) -> str | Defect:
         first = chosen[0]
     if not is_rollout_id(first.rollout_id) or len(first.rollout_id) > _LONGEST:
         return Defect(reason="bad_rollout_id", found=first.rollout_id, detail=f"from the {_spoken(first)}")
+    if len(first.rollout_id) > LONGEST_ID:
+        return Defect(reason="bad_rollout_id", found=first.rollout_id, detail=f"longer than {LONGEST_ID} characters")
     return first.rollout_id
 
 
