@@ -80,6 +80,7 @@ def _held(entry: TokenEntry) -> HeldCall:
 
 
 def _is_indexed(snapshot: Snapshot) -> bool:
-    """False where a writer was killed before the state told of its records."""
-    known = snapshot.state.entry_digests if snapshot.state is not None else None
-    return {entry.call_id for entry in snapshot.entries} <= (known or {}).keys()
+    """False where a writer was killed before the state told of its records; a frozen one takes none any more."""
+    state = snapshot.state
+    known = state.entry_digests if state is not None else None
+    return (state is not None and state.frozen) or {each.call_id for each in snapshot.entries} <= (known or {}).keys()
