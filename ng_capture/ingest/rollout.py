@@ -19,6 +19,7 @@ from ng_capture.records.defects import Defect
 from ng_capture.records.fingerprint import Beginnings
 from ng_capture.records.lineage import Parent
 from ng_capture.records.token_record import TokenRecord, as_delta
+from ng_capture.store.append import is_call_id
 
 
 class RolloutCall(msgspec.Struct, frozen=True, eq=False):
@@ -72,12 +73,19 @@ def prepare(rollout_id: str, readings: Iterable[Reading], held: Held, how: Prepa
             if reading.file not in how.raw_files:
                 # a copy: what the encoder gives keeps many times its size
                 raw_lines[bytes(memoryview(capture_line(named)))] = None
-    merged = list(_merged(candidates))
+    merged = list(_merged([_nameable(candidate) for candidate in candidates]))
     links = find_links(merged, held.calls)
     linked = [_linked(candidate, links[candidate.call_id]) for candidate in merged]
     if how.delta:
         linked = _as_deltas(linked, held)
     return PreparedRollout(rollout_id, linked, list(raw_lines))
+
+
+def _nameable(candidate: Candidate) -> Candidate:
+    """A call whose id no file of the store can hold has no record; the others of its rollout have theirs."""
+    if candidate.record is None or is_call_id(candidate.call_id):
+        return candidate
+    return msgspec.structs.replace(candidate, record=None, problems=(*candidate.problems, "invalid_record"))
 
 
 def _merged(candidates: Sequence[Candidate]) -> Iterator[Candidate]:

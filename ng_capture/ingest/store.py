@@ -16,7 +16,7 @@ from ng_capture.files.names import FileKind
 from ng_capture.ingest.held import Held, evidence_of_record
 from ng_capture.ingest.rollout import PreparedRollout, RolloutCall
 from ng_capture.records.defects import Defect
-from ng_capture.store.append import RolloutWriter, add_raw_lines
+from ng_capture.store.append import RolloutWriter, add_raw_lines, is_call_id
 
 Action = Literal["added", "there", "left_out", "refused"]
 """What became of a call: a new record, the record that was there, none, or none since the rollout takes none."""
@@ -60,13 +60,14 @@ def store_rollout(
         if action == "added" and call.record is not None
     ]
     missed = [call.candidate.call_id for call in rollout.calls if call.candidate.missed]
-    announced = [*(record.model_call_id for record in new), *missed, *lost]
+    every = [*(record.model_call_id for record in new), *missed, *lost]
+    announced = [call_id for call_id in every if is_call_id(call_id)]
     try:
         if new or set(announced) - held.announced - held.calls.keys():
             writer.begin_call(*announced)
         for call in conflicts if on_conflict is OnConflict.MASK else ():
             writer.mark_incomplete(call.candidate.call_id)
-        if marked:
+        if marked or len(announced) < len(every):
             writer.mark_incomplete()
         if new or not held.indexed:
             # without a new one, too: what a killed writer left is finished

@@ -205,10 +205,15 @@ def _mark(state: StateFile) -> None:
     state.replace(incomplete=True, version=state.state.version + 1)
 
 
+def is_call_id(text: str) -> bool:
+    """False for what would not be alone on its line of a sidecar (capture-files.md 1.6)."""
+    return bool(text) and text == text.strip() and "\n" not in text and "\r" not in text and is_text(text)
+
+
 def _check_names(call_ids: Sequence[str]) -> None:
-    """Raises InvalidRecord for an id that is not alone on its line of a sidecar (capture-files.md 1.6)."""
+    """Raises InvalidRecord for an id that is none."""
     for call_id in call_ids:
-        if not call_id or call_id != call_id.strip() or "\n" in call_id or "\r" in call_id or not is_text(call_id):
+        if not is_call_id(call_id):
             raise InvalidRecord(f"{call_id!r} is no call id: it must stand alone on a line", "invalid_record")
 
 
