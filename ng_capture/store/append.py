@@ -205,7 +205,7 @@ def _mark(state: StateFile) -> None:
 
 
 def _check_names(call_ids: Sequence[str]) -> None:
-    """Raises InvalidRecord for an id that is not alone on its line of a sidecar (capture-files.md 1.6)."""
+    """Raises InvalidRecord for an id that is none."""
     for call_id in call_ids:
         if not can_be_named(call_id):
             raise InvalidRecord(f"{call_id!r} is no call id: it must stand alone on a line", "invalid_record")

@@ -37,7 +37,8 @@ def main() -> int:
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=1, metavar="N", help="the best of so many runs (default: 1)")
     options = parser.parse_args()
-    print(f"{'calls':>8} {'MB':>6} {'parse s':>8} {'ingest s':>9} {'ratio':>6} {'again':>6} {'over imports MiB':>17}")
+    names = f"{'calls':>8} {'MB':>6} {'parse s':>8} {'ingest s':>9} {'ratio':>6} {'CPU':>6} {'again':>6}"
+    print(f"{names} {'over imports MiB':>17} {'largest file':>13}")
     with tempfile.TemporaryDirectory(prefix="ng-capture-bench-") as place:
         for name, shape in SHAPES.items():
             for factor in FACTORS:
@@ -102,9 +103,9 @@ def _print(name: str, logs: Path, size: int, runs: int) -> None:
         costs.append(measured(words))
     done, again = _best(costs), measured(words)
     base = measured(program("imports", *imports_of([*words, "--help"]), *_MODULES)).peak
-    ratio = f"{done.wall:>9.2f} {done.wall / parsed.wall:>6.1f} {again.wall / parsed.wall:>6.1f}"
-    print(f"{name:>8} {size / 1e6:>6.0f} {parsed.wall:>8.2f} {ratio} {done.peak - base:>17.0f}", flush=True)
-    print(f"{'':>8} largest file {max(sizes(logs)) / MIB:.1f} MiB", flush=True)
+    ratios = [done.wall / parsed.wall, done.cpu / parsed.cpu, again.wall / parsed.wall]
+    told = f"{parsed.wall:>8.2f} {done.wall:>9.2f} {' '.join(f'{ratio:>6.1f}' for ratio in ratios)}"
+    print(f"{name:>8} {size / 1e6:>6.0f} {told} {done.peak - base:>17.0f} {max(sizes(logs)) / MIB:>13.1f}", flush=True)
     shutil.rmtree(store)
 
 

@@ -224,3 +224,14 @@ def test_a_file_that_may_not_be_written_is_named_and_the_others_are_there(empty:
     blocked.rmdir()
     assert trainable(store) == {"r-1", "r-3"}
     empty.complete(store)
+
+
+def test_a_sealed_rollout_is_brought_again_without_a_word(empty: Scene, tmp_path: Path) -> None:
+    """Frozen by a writer whose state has no index, too: there is nothing to finish."""
+    store = tmp_path / "store"
+    assert ingested(empty.logs, store) == 0
+    for path in store.glob(f"*{STATE}"):
+        path.write_text('{"frozen": true, "snapshot_id": "0123456789abcdef0123456789abcdef", "version": 3}')
+    before = contents(store)
+    assert ingested(empty.logs, store) == 0
+    assert contents(store) == before

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ng_capture.records.token_record import decode_record
 from tests.support.command import COMMAND, Run
 from tests.support.hostile import encoded, held, numbers_in, survive
 from tests.support.hostile import ingest as ingest_here
@@ -225,6 +226,18 @@ def test_a_call_id_of_any_shape_is_no_path_and_no_second_line(tmp_path: Path) ->
     done = ingest(logs, to=tmp_path / "store")
     assert done.code == 1
     assert {path.name for path in tmp_path.iterdir()} == {"logs", "store"}
+
+
+def test_a_call_that_cannot_be_named_takes_no_other_with_it(tmp_path: Path) -> None:
+    rows = conversation("r-1", 3)
+    logs, store = tmp_path / "logs", tmp_path / "store"
+    write_capture(logs, "r-1", [*rows[:2], {**rows[2], "model_call_id": "a\nb"}])
+    for _ in range(2):
+        assert ingest(logs, to=store).code == 1
+        lines = (store / "r-1.tokens.jsonl").read_bytes().splitlines()
+        assert [decode_record(line).model_call_id for line in lines] == ["r-1-call-0", "r-1-call-1"]
+        assert trainable(store) == set()
+        assert (store / "r-1.tokens.incomplete").read_bytes() == b"\n"
 
 
 @pytest.mark.parametrize("name", ["..", ".", "../x", "a/b", "", "a\nb", "-x", "x" * 300, "\ud800", "a b", "CON"])

@@ -26,7 +26,7 @@ from ng_capture.files.locking import Busy
 from ng_capture.records.token_record import TokenRecord, decode_record
 from ng_capture.sink import TokenSink
 from ng_capture.store import append as append_module
-from ng_capture.store.append import RolloutWriter, append_raw_line
+from ng_capture.store.append import RolloutWriter, add_raw_lines, append_raw_line
 from ng_capture.store.seal import Sealed, seal
 from tests.support.append_driver import chain, records
 from tests.support.command import run
@@ -100,10 +100,15 @@ def test_what_is_written_is_read_back_without_a_finding(forge: Forge, writer: Ro
 def test_the_same_record_again_touches_no_file(forge: Forge, writer: RolloutWriter) -> None:
     writer.begin_call("c-0")
     writer.append(*records(forge))
-    before = {path.name: path.stat() for path in writer.directory.iterdir()}
+    before = changed(writer.directory)
     writer.begin_call("c-0")
     writer.append(*records(forge))
-    assert {path.name: path.stat() for path in writer.directory.iterdir()} == before
+    assert changed(writer.directory) == before
+
+
+def changed(directory: Path) -> dict[str, tuple[int, int]]:
+    """Which file has each name, and when it was written last; reading it may tell another time of access."""
+    return {path.name: ((status := path.stat()).st_ino, status.st_mtime_ns) for path in directory.iterdir()}
 
 
 def test_a_call_with_another_content_is_refused_and_the_rollout_incomplete(forge: Forge, writer: RolloutWriter) -> None:
@@ -460,6 +465,39 @@ def test_a_raw_line_that_was_cut_takes_no_other_with_it(tmp_path: Path) -> None:
     path.write_bytes(b'{"torn')
     append_raw_line(path, b"{}")
     assert path.read_bytes() == b'{"torn\n{}\n'
+
+
+ONE, OTHER = b'{"model_call_id":"a"}', b'{"model_call_id":"b"}'
+
+
+def test_raw_lines_are_added_once_whoever_brings_them(tmp_path: Path) -> None:
+    path = tmp_path / "r-1.capture.jsonl"
+    threads = [threading.Thread(target=add_raw_lines, args=(path, [ONE, OTHER, ONE])) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.read_bytes() == ONE + b"\n" + OTHER + b"\n"
+    before = changed(tmp_path)
+    add_raw_lines(path, [OTHER, ONE])
+    assert changed(tmp_path) == before
+
+
+@pytest.mark.parametrize("cut", range(len(ONE + OTHER) + 3))
+def test_a_raw_line_that_was_begun_is_finished(cut: int, tmp_path: Path) -> None:
+    path, whole = tmp_path / "r-1.capture.jsonl", ONE + b"\n" + OTHER + b"\n"
+    path.write_bytes(whole[:cut])
+    add_raw_lines(path, [ONE, OTHER])
+    assert path.read_bytes() == whole
+
+
+def test_a_raw_line_that_nobody_brings_again_takes_no_other_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "r-1.capture.jsonl"
+    path.write_bytes(ONE + b'\n{"torn')
+    add_raw_lines(path, [ONE])
+    assert path.read_bytes() == ONE + b'\n{"torn'
+    add_raw_lines(path, [ONE, OTHER])
+    assert path.read_bytes() == ONE + b'\n{"torn\n' + OTHER + b"\n"
 
 
 def test_a_raw_file_that_is_held_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
