@@ -546,7 +546,7 @@ def test_no_room_for_temporary_files_is_3(tmp_path: Path, store: Path) -> None:
     write_capture(tmp_path, "r-1", dialogue(1))
     line = f"ulimit -f 0; trap '' XFSZ; {COMMAND} ingest {tmp_path}/r-1.capture.jsonl --to {tmp_path}/full -q"
     full = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False)
-    assert (full.returncode, full.stderr.startswith("ng-capture: no temporary file can be made: ")) == (3, True)
+    assert (full.returncode, full.stderr.startswith("ng-capture: ")) == (3, True)
     assert not (tmp_path / "full").exists()
 
 

@@ -366,7 +366,7 @@ def test_a_retired_rollout_stays_retired(tmp_path: Path, store: Path) -> None:
     before = in_files(store)
     write_capture(tmp_path / "logs", "r-1", dialogue(1))
     done = ingest(store, tmp_path / "logs")
-    assert (done.code, reasons(done), actions(done)) == (1, {"retired": 1}, {"refused": 1})
+    assert (done.code, reasons(done), actions(done)) == (0, {"retired": 1}, {"refused": 1})
     assert {name: data for name, data in in_files(store).items() if name in before} == before
     assert not (store / "r-1.tokens.jsonl").exists()
 

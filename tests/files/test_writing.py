@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.reading import open_line
 from ng_capture.files.writing import append_bytes, append_line
-from ng_capture.store.append import append_raw_line
+from ng_capture.store.append import add_raw_lines, append_raw_line
 
 
 def with_little_room(work: Callable[[], object], room: int) -> str:
@@ -91,7 +91,7 @@ def test_raw_lines_that_a_killed_writer_began_are_finished(kept: int, tmp_path: 
     path, lines = tmp_path / "r-1.capture.jsonl", (b'{"a":"one"}', b'{"b":"two"}')
     whole = b"".join(line + b"\n" for line in lines)
     path.write_bytes(b"before\n" + whole[:kept])
-    append_raw_line(path, *lines[1 if kept > len(lines[0]) else 0 :])
+    add_raw_lines(path, lines)
     assert path.read_bytes() == b"before\n" + whole
 
 

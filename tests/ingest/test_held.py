@@ -34,7 +34,7 @@ def test_every_call_is_held_with_its_whole_sequence(delta: bool, compression: st
     found = held(tmp_path)
     assert {name: list(call.full or ()) for name, call in found.calls.items()} == {c.id: c.full for c in forge.calls}
     assert [call.generated for call in found.calls.values()] == [1, 2, 0]
-    assert found.announced == {"a", "b", "c"} and not found.marked
+    assert found.announced == {"a", "b", "c"}
     record = found.calls["b"].record
     assert (record.parent_call_id, record.response_id, list(record.prompt_token_ids)) == ("a", "resp_b", [])
 
@@ -95,21 +95,6 @@ def test_null_log_probabilities_are_held_as_none(tmp_path: Path) -> None:
     forge.write(tmp_path)
     own = Forge("r-1").root([1], [2]).record()["digest"]
     assert held(tmp_path).calls["a"].evidence == Evidence(own, array("i", [2]).tobytes(), b"")
-
-
-@pytest.mark.parametrize(
-    ("files", "marked"),
-    [
-        ({}, False),
-        ({"tokens.incomplete": b"a\n"}, True),
-        ({"tokens.incomplete": b"\n"}, True),
-        ({"tokens.state.json": canonical(healthy("r-1").state(incomplete=True))}, True),
-    ],
-)
-def test_a_rollout_is_marked_where_a_file_says_so(files: dict[str, bytes], marked: bool, tmp_path: Path) -> None:
-    healthy("r-1").write(tmp_path)
-    write_files(tmp_path, {f"r-1.{name}": data for name, data in files.items()})
-    assert held(tmp_path).marked is marked
 
 
 def state(**values: Any) -> bytes:

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ng_capture.ingest.candidate import as_lists, candidate_of_call
+from ng_capture.ingest.candidate import candidate_of_call
 from ng_capture.ingest.evidence.answers import answers_of
 from ng_capture.ingest.links import find_links
 from ng_capture.ingest.normalise import normalise
 from ng_capture.ingest.output_items import Output, as_text, output_of, without_tokens
 from ng_capture.ingest.streams import assemble
+from ng_capture.records.fingerprint import Beginnings
 from ng_capture.records.streams import DONE
 from ng_capture.records.token_record import encode_record
 from tests.support.candidates import candidates
@@ -158,9 +159,9 @@ def test_a_call_keeps_the_fields_that_we_do_not_know() -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_every_engine_answers_has_items_that_are_json(engine: str) -> None:
     for call in normalise(ENGINES[engine].call):
-        record = candidate_of_call("r-1", call, 1).record
+        record = candidate_of_call("r-1", call, 1, Beginnings()).record
         assert record is not None
-        assert json.loads(encode_record(as_lists(record)))["output_items"] == record.output_items
+        assert json.loads(encode_record(record))["output_items"] == record.output_items
         assert record.token_item_index in (None, *range(len(record.output_items)))
 
 

@@ -23,7 +23,7 @@ from tests.support.ingesting import dialogue
 from tests.support.raw_exchanges import exchange_of
 from tests.support.runs import healthy
 
-HOW = Preparing(None, False, frozenset(), frozenset())
+HOW = Preparing(None, False, frozenset())
 
 
 def raw(rows: Iterable[Row]) -> list[RawExchange]:
@@ -113,40 +113,30 @@ def test_a_copy_without_tokens_contradicts_nothing() -> None:
 
 
 def test_raw_lines_of_the_stores_own_file_are_not_written_again() -> None:
-    how = Preparing(None, False, frozenset({"x.capture.jsonl"}), frozenset())
+    how = Preparing(None, False, frozenset({"x.capture.jsonl"}))
     rollout = prepared(raw(dialogue(2)), how)
     assert (len(rollout.calls), list(rollout.raw_lines)) == (2, [])
 
 
-@pytest.mark.parametrize(
-    ("nameless", "name"),
-    [
-        ({"a/x.jsonl"}, "line:1"),
-        ({"a/x.jsonl", "b"}, "x.jsonl:line:1"),
-        ({"a/x.jsonl", "b/x.jsonl"}, "a/x.jsonl:line:1"),
-        ({"a/x.jsonl", "x.jsonl"}, "a/x.jsonl:line:1"),
-        ({"a/x.jsonl", "b/a/x.jsonl"}, "a/x.jsonl:line:1"),
-    ],
-)
-def test_a_nameless_call_is_named_by_its_line_and_where_need_be_its_file(nameless: set[str], name: str) -> None:
-    how = Preparing(None, False, frozenset(), frozenset(nameless))
-    row = {key: value for key, value in dialogue(1)[0].items() if key != "model_call_id"}
-    reading = msgspec.structs.replace(raw([row])[0], file="a/x.jsonl")
-    rollout = prepared([reading], how)
-    assert rollout.calls[0].candidate.call_id == name
-    assert json.loads(rollout.raw_lines[0])["model_call_id"] == name
+def test_a_call_without_an_id_is_named_by_what_it_holds_whatever_its_file() -> None:
+    rows = [{key: value for key, value in row.items() if key != "model_call_id"} for row in dialogue(2)]
+    readings = [msgspec.structs.replace(reading, call_id=None) for reading in raw(rows)]
+    names = [call.candidate.call_id for call in prepared(readings).calls]
+    moved = [msgspec.structs.replace(reading, file="b", line=reading.line + 7) for reading in readings]
+    assert [call.candidate.call_id for call in prepared(moved).calls] == names
+    assert len(set(names)) == 2 and all(name.startswith("raw-") for name in names)
+    assert [json.loads(line)["model_call_id"] for line in prepared(readings).raw_lines] == names
 
 
 def test_what_the_operator_says_of_log_probabilities_stands_in_the_record() -> None:
-    rollout = prepared(raw(dialogue(1)), Preparing("processed", False, frozenset(), frozenset()))
+    rollout = prepared(raw(dialogue(1)), Preparing("processed", False, frozenset()))
     assert json.loads(written(rollout)[0])["ng_capture"]["log_probs_kind"] == "processed"
 
 
 def test_faults_have_the_place_of_their_call() -> None:
     row = dialogue(1)[0]
     del row["response"]["choices"][0]["message"]["generation_log_probs"]
-    (call,) = prepared(raw([row])).calls
-    assert list(faults_of(call)) == [
+    assert list(faults_of(prepared(raw([row])).calls)) == [
         Defect(reason="partial_tokens", file="x.capture.jsonl", line=1, call="c0", detail="generation_log_probs")
     ]
 
@@ -155,7 +145,7 @@ def test_choices_are_a_fault_of_the_raw_call() -> None:
     row = dialogue(1)[0]
     choice = row["response"]["choices"][0]
     row["response"]["choices"] = [choice, {**choice, "index": 1}]
-    told = [fault for call in prepared(raw([row])).calls for fault in faults_of(call)]
+    told = list(faults_of(prepared(raw([row])).calls))
     assert {(fault.reason, fault.call, fault.choices) for fault in told} == {("ambiguous_choices", "c0", 2)}
 
 

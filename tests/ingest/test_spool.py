@@ -29,7 +29,6 @@ def test_each_rollout_gets_its_own_readings_in_the_order_in_which_they_came(roll
     spool = Spool()
     for line, rollout_id in enumerate(rollouts):
         spool.add(rollout_id, asked({}, {}, line=line))
-    assert spool.rollout_ids == list(dict.fromkeys(rollouts))
     for rollout_id in ("a", "b", "c"):
         assert lines_of(rollout_id, spool) == [line for line, each in enumerate(rollouts) if each == rollout_id]
 
@@ -92,7 +91,7 @@ def test_nothing_is_left_under_any_name(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_folder_that_takes_no_temporary_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    with pytest.raises(SurroundingsError, match="no temporary file can be made: No such file or directory"):
+    with pytest.raises(SurroundingsError, match="nowhere: cannot be written: No such file or directory"):
         Spool()
 
 

@@ -19,7 +19,7 @@ from tests.support.forge import Row
 from tests.support.ingesting import dialogue, in_files
 from tests.support.struck import tree
 
-HOW = Preparing(None, False, frozenset(), frozenset())
+HOW = Preparing(None, False, frozenset())
 
 
 def held(store: Path) -> Held:
@@ -37,7 +37,7 @@ def bring(
     delta: bool = False,
 ) -> Stored:
     there = held(store)
-    how = Preparing(None, delta, frozenset(), frozenset())
+    how = Preparing(None, delta, frozenset())
     return store_rollout(store, prepare("r-1", raw(rows), there, how), there, lost, marked, on_conflict)
 
 

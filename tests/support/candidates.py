@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ng_capture.ingest.candidate import Candidate, candidate_of_call
 from ng_capture.ingest.normalise import normalise
+from ng_capture.records.fingerprint import Beginnings
 from tests.support.forge import Row
 from tests.support.raw_calls import chat_call, says, user
 from tests.support.raw_exchanges import exchange_of
@@ -24,7 +25,7 @@ def candidates(rows: Iterable[Row]) -> list[Candidate]:
     made = []
     for line, row in enumerate(rows, 1):
         answers = normalise(exchange_of(json.dumps(row).encode(), line))
-        made += [candidate_of_call("r-1", answer, len(answers)) for answer in answers]
+        made += [candidate_of_call("r-1", answer, len(answers), Beginnings()) for answer in answers]
     return made
 
 
