@@ -58,6 +58,7 @@ def command(
     group_by: export_options.GroupBy = None,
     advantage: export_options.Advantage = AdvantageOf.NONE,
     weight: export_options.RowWeight = Weight.ROLLOUT,
+    min_gap: export_options.MinGap = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would become of every token.")] = False,
     files_from: options.FilesFrom = None,
     include: options.Include = None,
@@ -84,10 +85,12 @@ def command(
         group_by=group_by,
         advantage=advantage,
         weight=weight,
+        min_gap=min_gap,
     )
     output = _checked_output(output, dry_run)
     _check_format(output, to, attach_calls=attach_calls)
     export_options.check_export(to, export, with_rows=rollouts is not None)
+    export_options.check_policy(to, policy)
     listing = options.find_rollouts(paths, files_from, include, exclude)
     inputs = {"the finished rows": rollouts, "the list of paths": files_from}
     options.check_output(listing, output, {**inputs, "the receipt": receipt})
@@ -179,6 +182,8 @@ def _check_format(output: str, to: Shape, *, attach_calls: bool) -> None:
     if not output.endswith(PARQUET):
         return
     known = FORMATS.get(to.value)
-    if to in (Shape.ROLLOUTS, Shape.GYM_RESPONSE) or (known is not None and not known.tables):
+    if to in (Shape.ROLLOUTS, Shape.GYM_RESPONSE, Shape.MESSAGES, Shape.PAIRS) or (
+        known is not None and not known.tables
+    ):
         hint = f"ng-capture rebuild ... --to rows -o {output}"
         raise UsageError(f"Parquet holds training rows only: {to.value} is JSONL", hint=hint)

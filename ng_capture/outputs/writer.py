@@ -42,6 +42,7 @@ class RebuildWriter:
         place = receipt if receipt is not None else None if output == "-" else receipt_place(output)
         self._receipt = AtomicFile(Path(place)) if place is not None else None
         self._entries = 0
+        self._shared: dict[str, tuple[int, ...]] = {}
         self._stack = contextlib.ExitStack()
 
     @property
@@ -116,13 +117,22 @@ class RebuildWriter:
 
     def _note(self, result: Rebuilt, count: int) -> None:
         if self._receipt is not None and result.receipt is not None:
-            places = tuple(range(self.rows, self.rows + count))
+            places = self._places_of(result, count)
             # what was left out may still be wanted
             covered = result.receipt.covered and bool(places) and not result.left_out
             entry = msgspec.structs.replace(result.receipt, rows=places, covered=covered)
             self._receipt.write(b",\n" if self._entries else b"\n", msgspec.json.encode(entry))
             self._entries += 1
         self.rows += count
+
+    def _places_of(self, result: Rebuilt, count: int) -> tuple[int, ...]:
+        """The rows of a rollout; one that shares its row with another has it where the first of both was written."""
+        places = tuple(range(self.rows, self.rows + count))
+        if result.partner is None or result.receipt is None:
+            return places
+        if places:
+            self._shared[result.partner] = places
+        return places or self._shared.pop(result.receipt.rollout_id, ())
 
     def _options(self) -> ReceiptOptions:
         how = self._how

@@ -20,6 +20,7 @@ from ng_capture.outputs.documents import ReceiptFile, text_lines
 from ng_capture.outputs.export.choices import NO_CHOICE, Export
 from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.export.formats.interface import Arrays, Record
+from ng_capture.outputs.export.text.differences import differences
 from ng_capture.outputs.rebuild import Rebuilt, rebuild
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
 from ng_capture.outputs.rows_file import RowsFile
@@ -31,6 +32,7 @@ _PARQUET = ".parquet"
 _TOLERANCE = 1e-6
 _SENTINEL = -9999.0
 _SHOWN = 60
+_TEXT = (Shape.MESSAGES, Shape.PAIRS)
 _OF_THE_ROLLOUT = ("rollout_id", "_ng_rollout_id", "trajectory_ids", "trajectory_index", "n_trajectories", "row_weight")
 
 
@@ -138,6 +140,8 @@ def _compared(shape: Shape, rows: Iterator[object], made: Iterator[object]) -> I
             continue
         elif not isinstance(row, dict) or not isinstance(wanted, dict):
             yield Breach(index, None, "I7", "no JSON object")
+        elif shape in _TEXT:
+            yield from (Breach(index, None, *told) for told in differences(row, wanted))
         elif wanted.get("mask_sample"):
             if row != wanted:
                 yield Breach(index, None, "I3", "the row of a masked rollout is not the one that is delivered")

@@ -271,6 +271,7 @@ class ExportShape(Written):
     group_by: str | None
     advantage: Literal["none", "grpo", "loo", "mean-centred"]
     weight: Literal["rollout", "token"]
+    min_gap: float | None = None
 
 
 class ReceiptOptionsShape(Written):
@@ -280,6 +281,8 @@ class ReceiptOptionsShape(Written):
         "rollouts",
         "rows",
         "gym-response",
+        "messages",
+        "pairs",
         "hf-labels",
         "tinker",
         "trl-grpo",
