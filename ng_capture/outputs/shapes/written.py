@@ -274,6 +274,21 @@ class ExportShape(Written):
     min_gap: float | None = None
 
 
+class DivisionShape(Written):
+    """How the output was divided."""
+
+    val: float | None = Field(description="Share of the groups in the validation half.")
+    shard_size: int | None = Field(description="Rows in a file; more where one rollout alone has more.")
+
+
+class PartShape(Written):
+    """Which of the files this is."""
+
+    division: DivisionShape
+    half: Literal["train", "val"] | None
+    shard: int | None = Field(description="From 0.")
+
+
 class ReceiptOptionsShape(Written):
     """The options that decide what is in the output."""
 
@@ -299,6 +314,7 @@ class ReceiptOptionsShape(Written):
     rollouts: InputFileShape | None
     attach_calls: bool = Field(False, description="Told only where it is so.")
     export: ExportShape | None = Field(None, description="Told only where something about rows was chosen.")
+    part: PartShape | None = Field(None, description="Told only where the output is one of several files.")
 
 
 class ReceiptRolloutShape(Written):
