@@ -25,6 +25,7 @@ from ng_capture.outputs.steps.attachment import attachment
 from ng_capture.outputs.training_rows import TableRow, training_rows
 from ng_capture.outputs.verify import VerifyTask, files_of, judge_task, verify_tasks
 from ng_capture.outputs.work import in_order
+from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.records.snapshot import Snapshot
 from ng_capture.store.seal import NotSealed, Sealed, seal
 from ng_capture.verdicts.judge import Judgement
@@ -101,11 +102,14 @@ def rebuild(
 def unit_of(job: VerifyTask, how: Rebuild) -> str:
     """What must not be torn apart: the group of a rollout, itself where it has none."""
     try:
-        row = decoded(job.row)
+        return _unit(job.rollout_id, decoded(job.row), how)
     except ValueError:
         return job.rollout_id
+
+
+def _unit(rollout_id: str, row: RolloutRow | None, how: Rebuild) -> str:
     group_id = None if row is None else group_of(row, how.export)
-    return job.rollout_id if group_id is None else group_id
+    return rollout_id if group_id is None else group_id
 
 
 def pair_rollout(task: RebuildTask) -> Candidate | None:
@@ -141,20 +145,20 @@ def rebuild_rollout(task: RebuildTask) -> Rebuilt:
     if sealing.sealed is not None and job.files is not None:
         job = msgspec.structs.replace(job, files=job.files.including(FileKind.STATE))
     try:
-        judgement = judge_task(job, hashed=True)
+        judgement, row = judge_task(job, hashed=True), decoded(job.row)
         with _limits_told(job):
-            made = _made(judgement, msgspec.structs.replace(task, job=job))
+            made = _made(judgement, row, msgspec.structs.replace(task, job=job))
     except SurroundingsError as error:
         return _refused(job, how, error.message, error.message)
     return Rebuilt(
-        unit=unit_of(job, how),
+        unit=_unit(job.rollout_id, row, how),
         partner=made.partner,
         lines=[[joined(line)] for line in made.lines] if how.copied else made.lines,
         table=made.table,
         records=made.records,
         left_out=made.left_out,
         trained=judgement.accounting.trained if made.trained is None else made.trained,
-        receipt=receipt_rollout(judgement, decoded(job.row), job.directory, sealing.sealed),
+        receipt=receipt_rollout(judgement, row, job.directory, sealing.sealed),
         calls=len(judgement.analysis.calls),
         notice=sealing.notice,
         failure=sealing.failure,
@@ -179,9 +183,8 @@ def _sealed(job: VerifyTask) -> _Sealing:
     return _Sealing(sealed)
 
 
-def _made(judgement: Judgement, task: RebuildTask) -> Made:
+def _made(judgement: Judgement, row: RolloutRow | None, task: RebuildTask) -> Made:
     job, how = task.job, task.rebuild
-    row = decoded(job.row)
     if how.shape is Shape.MESSAGES:
         return make_messages(judgement, row, job.files, how)
     if how.shape is Shape.PAIRS:

@@ -97,6 +97,7 @@ class RebuildWriter:
             return
         if self._table is not None:
             self._table.close()
+            self._table = None
         self._complete = True
         if self._receipt is not None:
             name = shown(Path(self.output).name)
@@ -138,7 +139,7 @@ class RebuildWriter:
         return RecordTable(self._file, FORMATS[self._how.shape.value].columns)
 
     def _leave_table(self, kind: type[BaseException] | None, *_: object) -> bool:
-        if kind is not None and self._table is not None and not self._complete:
+        if kind is not None and self._table is not None:
             # before its file is taken away: it would write its end there later
             with contextlib.suppress(Exception):
                 self._table.abandon()
