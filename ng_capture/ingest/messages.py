@@ -115,12 +115,13 @@ def _arguments(value: object) -> str:
 def _text(value: object, between: str = "") -> str:
     """The text of a content in any spelling; what is no text is shown by its type.
 
-    `between` stands between blocks: a line break in instructions and results (contracts.md 4.1).
+    `between` stands between blocks that are objects: a line break in instructions and results (contracts.md 4.1).
     """
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
-        return between.join(filter(None, map(_block, value)))
+        glue = between if all(isinstance(block, dict) for block in value) else ""
+        return glue.join(filter(None, map(_block, value)))
     return ""
 
 
