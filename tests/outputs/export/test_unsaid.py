@@ -29,6 +29,10 @@ def test_text_thoughts_and_tool_calls_can_be_said(dialect: str) -> None:
         ({"messages": ["x"]}, "an item that is no object"),
         ({"input": [{"type": "message", "role": "user", "content": [{"type": "input_image"}]}]}, "input_image"),
         ({"input": [{"type": "function_call_output", "output": [{"type": "input_image"}]}]}, "input_image"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, "b"]}]},
+            "a block that is no object",
+        ),
         ({"input": [{"type": "custom_tool_call"}]}, "custom_tool_call"),
         ({"input": [{"type": "item_reference", "id": "x"}]}, "item_reference"),
         ({"input": "x", "previous_response_id": "r"}, "previous_response_id"),
@@ -58,6 +62,7 @@ def test_nonsense_says_nothing(nonsense: Any) -> None:
     assert unsaid_in(told, {"output": nonsense, "content": nonsense, "choices": nonsense}) in (
         None,
         "an item that is no object",
+        "a block that is no object",
     )
     assert tools_in_chat_form(told) is None
 

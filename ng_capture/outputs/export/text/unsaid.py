@@ -45,6 +45,8 @@ def _in_turn(turn: Mapping[str, object]) -> Iterator[str]:
 
 
 def _in_content(content: object) -> Iterator[str]:
+    if isinstance(content, list) and not all(isinstance(block, dict) for block in content):
+        yield "a block that is no object"
     for block in objects_in(content):
         kind = block.get("type")
         if kind not in _BLOCKS and kind not in _THOUGHTS:
