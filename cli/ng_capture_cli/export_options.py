@@ -1,12 +1,15 @@
 """Options of `ng-capture rebuild` that shape training rows, and what they may be asked for."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from ng_capture.errors import UsageError
 from ng_capture.outputs.export.choices import NO_CHOICE, AdvantageOf, Export, OnOverflow, RewardSplit, Weight
+from ng_capture.outputs.parts import Division
 from ng_capture.outputs.rebuilding import Shape
+from ng_capture.verdicts.judging import Policy
 
 MaxLength = Annotated[int | None, typer.Option("--max-length", metavar="N", min=2, help="The most tokens of a row.")]
 Overflow = Annotated[
@@ -58,11 +61,69 @@ RowWeight = Annotated[
     Weight, typer.Option("--weight", help="What counts once: a rollout, however many rows, or a token.")
 ]
 
+MinGap = Annotated[
+    float | None,
+    typer.Option(
+        "--min-gap", metavar="X", min=0.0, help="How far apart the rewards of a pair are at least (default: at all)."
+    ),
+]
+
+
+class SplitBy(StrEnum):
+    """What stays on one side of a split."""
+
+    GROUP = "group"
+
+
+Split = Annotated[
+    SplitBy | None,
+    typer.Option("--split-by", help="Write OUT.train and OUT.val, every group on one side, told by its name alone."),
+]
+Val = Annotated[
+    float | None,
+    typer.Option("--val", metavar="FRACTION", help="The share of groups in OUT.val, between 0 and 1."),
+]
+ShardSize = Annotated[
+    int | None,
+    typer.Option(
+        "--shard-size", metavar="N", min=1, help="Write OUT-00000 and so on of N rows; a rollout stays in one file."
+    ),
+]
+
+
+def division_of(split: SplitBy | None, val: float | None, shard_size: int | None) -> Division:
+    """How the output is divided; raises UsageError for half of a choice."""
+    if (split is None) != (val is None):
+        raise UsageError("--split-by and --val go together", hint="--split-by group --val 0.1")
+    if val is not None and not 0.0 < val < 1.0:
+        raise UsageError(f"--val {val}: a share between 0 and 1 is wanted", hint="--val 0.1")
+    return Division(val, shard_size)
+
+
+def check_division(to: Shape, division: Division, output: str, receipt: str | None, *, with_rows: bool) -> None:
+    """Raises UsageError for an output that cannot be divided so."""
+    if division == Division():
+        return
+    if output == "-" or receipt is not None:
+        what = "standard output" if output == "-" else "--receipt FILE"
+        raise UsageError(f"several files are written, each with its receipt: {what} is one", hint="-o OUT")
+    if division.val is not None and not with_rows:
+        raise UsageError("groups stand in the finished rows", hint="--rollouts FILE")
+    if division.shard_size is not None and to in (Shape.ROLLOUTS, Shape.PAIRS):
+        why = "finished rows are one file as they came" if to is Shape.ROLLOUTS else "a pair is of two rollouts"
+        raise UsageError(f"--shard-size is for rows of single rollouts: {why}", hint="--to rows and the like")
+
 
 def check_export(to: Shape, export: Export, *, with_rows: bool) -> None:
     """Raises UsageError for choices that the format has no place for, or that nothing can answer."""
+    if to is Shape.PAIRS and not with_rows:
+        raise UsageError("pairs are made of groups and rewards: finished rows are needed", hint="--rollouts FILE")
+    if export.min_gap is not None and to is not Shape.PAIRS:
+        raise UsageError("--min-gap is about pairs", hint="--to pairs")
     if export == NO_CHOICE:
         return
+    if to in (Shape.MESSAGES, Shape.PAIRS):
+        _check_text(to, export)
     if to is Shape.ROLLOUTS:
         raise UsageError("finished rows are delivered as they are", hint="these options are for --to rows and the like")
     whole = Export(reward=export.reward, reward_field=export.reward_field, group_by=export.group_by)
@@ -71,3 +132,27 @@ def check_export(to: Shape, export: Export, *, with_rows: bool) -> None:
     asks_rows = export.reward_field or export.group_by or export.advantage is not AdvantageOf.NONE
     if asks_rows and not with_rows:
         raise UsageError("rewards and groups stand in the finished rows", hint="--rollouts FILE")
+
+
+def _check_text(to: Shape, export: Export) -> None:
+    """Raises UsageError for what nothing in a row of text can say."""
+    if export.on_overflow in (OnOverflow.CUT, OnOverflow.CUT_TURN):
+        raise UsageError(f"{to.value} holds whole conversations: nothing is cut", hint="--on-overflow drop")
+    if export.advantage is not AdvantageOf.NONE:
+        raise UsageError(f"{to.value} has no place for advantages", hint="--to rows, or --reward-field")
+    pairs = Export(
+        max_length=export.max_length,
+        on_overflow=export.on_overflow,
+        min_trainable=export.min_trainable,
+        reward_field=export.reward_field,
+        group_by=export.group_by,
+        min_gap=export.min_gap,
+    )
+    if to is Shape.PAIRS and export != pairs:
+        raise UsageError("a pair has no loss mask and no weight, and the rewards as they are", hint="--to messages")
+
+
+def check_policy(to: Shape, policy: Policy) -> None:
+    """Raises UsageError for a policy that gives more than the format takes."""
+    if to is Shape.PAIRS and policy is Policy.ALL:
+        raise UsageError("a pair holds one chain of each rollout", hint="--policy terminal")

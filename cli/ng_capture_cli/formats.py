@@ -9,11 +9,10 @@ import typer
 from ng_capture.outputs.rebuilding import Shape
 from ng_capture_cli import exits
 
-_OURS = {
-    Shape.ROLLOUTS: "finished rows with token-bearing responses, as NeMo Gym delivers them",
-    Shape.ROWS: "one neutral row a chain: tokens, mask, log probabilities, spans, accounting",
-    Shape.GYM_RESPONSE: "one finished row a chain: contiguous items, for NeMo RL's converter",
-}
+_GYM = ("NeMo RL, NeMo Gym", "nemo-gym 0.7.0")
+_CHAT = "as SFT trainers take chat messages; loss where an assistant's weight is 1; tools and arguments as JSON text"
+_PAIR = "the best and the worst rollout of a group, as offline DPO takes them; tools and arguments as JSON text"
+_RAW_CALLS = "raw calls (.capture.jsonl)"
 
 
 class ToldFormat(msgspec.Struct, frozen=True):
@@ -49,11 +48,19 @@ def _told() -> list[ToldFormat]:
     from ng_capture.outputs.export.formats import FORMATS
 
     ours = [
+        _ours(Shape.ROLLOUTS, "finished rows with token-bearing responses, as NeMo Gym delivers them", *_GYM),
         ToldFormat(
-            shape.value, "NeMo RL, NeMo Gym" if shape is not Shape.ROWS else "any", "nemo-gym 0.7.0", files, why, (), ""
-        )
-        for shape, why in _OURS.items()
-        for files in [("jsonl", "parquet") if shape is Shape.ROWS else ("jsonl",)]
+            Shape.ROWS.value,
+            "any",
+            "nemo-gym 0.7.0",
+            ("jsonl", "parquet"),
+            "one neutral row a chain: tokens, mask, log probabilities, spans, accounting",
+            (),
+            "",
+        ),
+        _ours(Shape.GYM_RESPONSE, "one finished row a chain: contiguous items, for NeMo RL's converter", *_GYM),
+        _text(Shape.MESSAGES, "SFT on chat messages", f"one row a chain, {_CHAT}", _RAW_CALLS),
+        _text(Shape.PAIRS, "DPO and the like", _PAIR, _RAW_CALLS, "reward", "group"),
     ]
     return ours + [
         ToldFormat(
@@ -67,3 +74,12 @@ def _told() -> list[ToldFormat]:
         )
         for each in FORMATS.values()
     ]
+
+
+def _ours(shape: Shape, alignment: str, trainer: str, checked: str) -> ToldFormat:
+    return ToldFormat(shape.value, trainer, checked, ("jsonl",), alignment, (), "")
+
+
+def _text(shape: Shape, trainer: str, alignment: str, *needs: str) -> ToldFormat:
+    drops = "token ids, log probabilities, spans: a chat template makes tokens of the text again"
+    return ToldFormat(shape.value, trainer, "read, not run", ("jsonl",), alignment, needs, drops)

@@ -16,6 +16,7 @@ from ng_capture.errors import UsageError
 from ng_capture.files.listing import Listing
 from ng_capture.outputs.export.choices import AdvantageOf, Export, OnOverflow, RewardSplit, Weight
 from ng_capture.outputs.export.formats import FORMATS
+from ng_capture.outputs.parts import Division
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
 from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture_cli import exits, export_options, options
@@ -58,6 +59,10 @@ def command(
     group_by: export_options.GroupBy = None,
     advantage: export_options.Advantage = AdvantageOf.NONE,
     weight: export_options.RowWeight = Weight.ROLLOUT,
+    min_gap: export_options.MinGap = None,
+    split_by: export_options.Split = None,
+    val: export_options.Val = None,
+    shard_size: export_options.ShardSize = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would become of every token.")] = False,
     files_from: options.FilesFrom = None,
     include: options.Include = None,
@@ -69,10 +74,11 @@ def command(
 
     Writes OUT whole or not at all, then OUT.receipt.json. Exit code 1 if no rollout is trainable.
     """
+    from ng_capture.outputs.dividing import DividedWriter
     from ng_capture.outputs.rebuild import rebuild
     from ng_capture.outputs.report import Tally
     from ng_capture.outputs.rows_file import RowsFile
-    from ng_capture.outputs.writer import RebuildWriter
+    from ng_capture.outputs.writer import RebuildWriter, described
 
     export = Export(
         max_length=max_length,
@@ -84,10 +90,15 @@ def command(
         group_by=group_by,
         advantage=advantage,
         weight=weight,
+        min_gap=min_gap,
     )
+    division = export_options.division_of(split_by, val, shard_size)
     output = _checked_output(output, dry_run)
     _check_format(output, to, attach_calls=attach_calls)
     export_options.check_export(to, export, with_rows=rollouts is not None)
+    export_options.check_policy(to, policy)
+    if not dry_run:
+        export_options.check_division(to, division, output, receipt, with_rows=rollouts is not None)
     listing = options.find_rollouts(paths, files_from, include, exclude)
     inputs = {"the finished rows": rollouts, "the list of paths": files_from}
     options.check_output(listing, output, {**inputs, "the receipt": receipt})
@@ -109,11 +120,22 @@ def command(
         accounts = Accounts()
         accounts.print_all(results)
         return _ended(watch, tally, rows, listing, quiet)
-    with RebuildWriter(output, receipt, how, rows) as writer:
-        writer.write_all(results)
+    if division == Division():
+        with RebuildWriter(output, receipt, how, described(rows)) as writer:
+            writer.write_all(results)
+        written = [(output, writer.rows, writer.size)]
+    else:
+
+        def check(name: str) -> None:
+            options.check_output(listing, name, inputs)
+
+        with DividedWriter(output, how, described(rows), division, check) as parts:
+            parts.write_all(results)
+        written = parts.written
     code = _ended(watch, tally, rows, listing, quiet)
     if not quiet and output != "-":
-        tell(f"wrote {counted(writer.rows, 'row')}, {counted(writer.size, 'byte')} to {output}")
+        for name, count, size in written:
+            tell(f"wrote {counted(count, 'row')}, {counted(size, 'byte')} to {name}")
     return code
 
 
@@ -179,6 +201,8 @@ def _check_format(output: str, to: Shape, *, attach_calls: bool) -> None:
     if not output.endswith(PARQUET):
         return
     known = FORMATS.get(to.value)
-    if to in (Shape.ROLLOUTS, Shape.GYM_RESPONSE) or (known is not None and not known.tables):
+    if to in (Shape.ROLLOUTS, Shape.GYM_RESPONSE, Shape.MESSAGES, Shape.PAIRS) or (
+        known is not None and not known.tables
+    ):
         hint = f"ng-capture rebuild ... --to rows -o {output}"
         raise UsageError(f"Parquet holds training rows only: {to.value} is JSONL", hint=hint)

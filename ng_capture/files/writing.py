@@ -72,6 +72,14 @@ class AtomicFile:
             # before the rename: a name must never point to bytes that a power cut can take away
             os.fsync(self._file.fileno())
 
+    def finish(self) -> None:
+        """Settle what was written, and hold the file open no longer: it only waits for its name."""
+        assert self._file is not None
+        if not self._file.closed:
+            self.settle()
+            with _failures_of(self.path):
+                self._file.close()
+
     @property
     def sha256(self) -> str:
         return self._hash.hexdigest()
@@ -79,7 +87,7 @@ class AtomicFile:
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
         try:
             if kind is None and self._file is not None:
-                self.settle()
+                self.finish()
                 with _failures_of(self.path):
                     self.temporary.replace(self.path)
                     self._placed = True

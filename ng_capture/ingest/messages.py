@@ -9,6 +9,7 @@ from ng_capture.records.json_text import encode_json, object_in, objects_in, pri
 
 ASSISTANT = "assistant"
 SYSTEM = "system"
+_LINE = "\n"
 _THINKING = ("thinking", "reasoning", "reasoning_text", "summary_text")
 
 
@@ -51,7 +52,7 @@ class Turns:
 
 def request_messages(request: Mapping[str, object], known: Turns | None = None) -> tuple[Message, ...]:
     """The turns of a request, its instructions first; `known` are those of other requests."""
-    told = [Message(SYSTEM, _text(request.get(key))) for key in ("system", "instructions") if request.get(key)]
+    told = [Message(SYSTEM, _text(request.get(key), _LINE)) for key in ("system", "instructions") if request.get(key)]
     turns = request.get("messages", request.get("input"))
     if isinstance(turns, str):
         return (*told, Message("user", printable(turns)))
@@ -86,7 +87,7 @@ def _chat_turn(turn: Mapping[str, object], role: str) -> Iterator[Message]:
     blocks = list(objects_in(turn.get("content")))
     results = [block for block in blocks if block.get("type") == "tool_result"]
     for block in results:
-        yield Message("tool", _text(block.get("content")), call_id=_word(block.get("tool_use_id")))
+        yield Message("tool", _text(block.get("content"), _LINE), call_id=_word(block.get("tool_use_id")))
     calls = [
         ToolCall(_word(block.get("id")), _word(block.get("name")), _arguments(block.get("input")))
         for block in blocks
@@ -131,12 +132,16 @@ def _arguments(value: object) -> str:
     return printable(value) if isinstance(value, str) else encode_json(value if value is not None else {}).decode()
 
 
-def _text(value: object) -> str:
-    """The text of a content in any spelling; what is no text is shown by its type."""
+def _text(value: object, between: str = "") -> str:
+    """The text of a content in any spelling; what is no text is shown by its type.
+
+    `between` stands between blocks that are objects: a line break in instructions and results (contracts.md 4.1).
+    """
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
-        return "".join(_block(block) for block in value)
+        glue = between if all(isinstance(block, dict) for block in value) else ""
+        return glue.join(filter(None, map(_block, value)))
     return ""
 
 

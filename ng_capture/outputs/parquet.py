@@ -6,7 +6,7 @@ The one module that imports the columnar library, and only when a table is writt
 
 import io
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -84,35 +84,65 @@ SCHEMA = pa.schema([*_HEAD, *_LONG])
 """Columns and types of a file of training rows, the same for any rows."""
 
 
-def write_parquet(file: AtomicFile, rows: Iterable[TableRow]) -> None:
-    """Write all rows; raises SurroundingsError where the file cannot be written."""
-    # the pools that come with the library keep what they have freed; the system's gives it back
-    pa.set_memory_pool(pa.system_memory_pool())
-    group = _Group()
-    with pq.ParquetWriter(_Stream(file), SCHEMA, compression="zstd", use_dictionary=_HEAD.names) as writer:
-        for row in rows:
-            group.add(row)
-            if group.full:
-                writer.write_table(group.take())
-        if group.rows:
-            writer.write_table(group.take())
+class RowTable:
+    """Takes training rows one by one; raises SurroundingsError where the file cannot be written."""
+
+    def __init__(self, file: AtomicFile) -> None:
+        _give_memory_back()
+        self._group = _Group()
+        self._writer = pq.ParquetWriter(_Stream(file), SCHEMA, compression="zstd", use_dictionary=_HEAD.names)
+
+    def add(self, row: TableRow) -> None:
+        self._group.add(row)
+        if self._group.full:
+            self._writer.write_table(self._group.take())
+
+    def close(self) -> None:
+        if self._group.rows:
+            self._writer.write_table(self._group.take())
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Let go of a file that nobody wants; what is in it does not matter."""
+        self._writer.close()
 
 
-def write_records(file: AtomicFile, columns: Mapping[str, ColumnType], records: Iterable[Record]) -> None:
-    """Write the rows of a trainer's format; raises SurroundingsError where the file cannot be written."""
+class RecordTable:
+    """Takes rows of a trainer's format one by one; raises SurroundingsError where the file cannot be written."""
+
+    def __init__(self, file: AtomicFile, columns: Mapping[str, ColumnType]) -> None:
+        _give_memory_back()
+        self._schema = pa.schema([pa.field(name, _TYPES[kind]) for name, kind in columns.items()])
+        self._writer = pq.ParquetWriter(_Stream(file), self._schema, compression="zstd")
+        self._start()
+
+    def _start(self) -> None:
+        self._group: list[Record] = []
+        self._tokens = 0
+
+    def add(self, record: Record) -> None:
+        self._group.append(record)
+        self._tokens += sum(len(value) for value in record.values() if isinstance(value, list))
+        if self._tokens >= _GROUP_TOKENS or len(self._group) >= _GROUP_ROWS:
+            self._write()
+
+    def _write(self) -> None:
+        self._writer.write_table(pa.Table.from_pylist(self._group, self._schema))
+        self._start()
+
+    def close(self) -> None:
+        if self._group:
+            self._write()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Let go of a file that nobody wants; what is in it does not matter."""
+        self._writer.close()
+
+
+def _give_memory_back() -> None:
+    """The pools that come with the library keep what they have freed; the system's gives it back."""
     pa.set_memory_pool(pa.system_memory_pool())
-    schema = pa.schema([pa.field(name, _TYPES[kind]) for name, kind in columns.items()])
-    group: list[Record] = []
-    tokens = 0
-    with pq.ParquetWriter(_Stream(file), schema, compression="zstd") as writer:
-        for record in records:
-            group.append(record)
-            tokens += sum(len(value) for value in record.values() if isinstance(value, list))
-            if tokens >= _GROUP_TOKENS or len(group) >= _GROUP_ROWS:
-                writer.write_table(pa.Table.from_pylist(group, schema))
-                group, tokens = [], 0
-        if group:
-            writer.write_table(pa.Table.from_pylist(group, schema))
 
 
 def read_records(path: str) -> Iterator[Record]:

@@ -9,11 +9,13 @@ from ng_capture.verdicts.judging import Judging
 
 
 class Shape(StrEnum):
-    """What a rebuild writes: finished rows with rebuilt responses, one row a chain, or a trainer's format."""
+    """What a rebuild writes: finished rows with rebuilt responses, one row a chain, its text, or a trainer's format."""
 
     ROLLOUTS = "rollouts"
     ROWS = "rows"
     GYM_RESPONSE = "gym-response"
+    MESSAGES = "messages"
+    PAIRS = "pairs"
     HF_LABELS = "hf-labels"
     TINKER = "tinker"
     TRL_GRPO = "trl-grpo"

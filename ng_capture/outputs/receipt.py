@@ -5,6 +5,7 @@ from msgspec import UNSET, UnsetType
 
 from ng_capture import __version__
 from ng_capture.outputs.export.choices import Export
+from ng_capture.outputs.parts import Part
 from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.records.snapshot import InputFile
 from ng_capture.store.seal import Sealed
@@ -26,7 +27,8 @@ def receipt_place(output: str) -> str:
 class ReceiptOptions(msgspec.Struct, frozen=True):
     """The options that decide what is in the output.
 
-    `attach_calls` is told only where calls are attached, `export` only where something about rows was chosen.
+    `attach_calls` is told only where calls are attached, `export` only where something about rows was chosen,
+    `part` only where the output is one of several files.
     """
 
     to: str
@@ -37,6 +39,7 @@ class ReceiptOptions(msgspec.Struct, frozen=True):
     rollouts: InputFile | None
     attach_calls: bool | UnsetType = UNSET
     export: Export | UnsetType = UNSET
+    part: Part | UnsetType = UNSET
 
 
 class ReceiptOutput(msgspec.Struct, frozen=True):

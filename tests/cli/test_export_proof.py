@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Path:
     for name, reward, first in (("7-0", 1.0, 1), ("7-1", 0.25, 21)):
         forge = Forge(name)
         last = forge.root([first, 2], [3, 11], id=f"{name}-a").then([4], [5, 6], id=f"{name}-b")
-        forge.write(directory)
+        forge.write(directory, raw=True)
         rows.append({**forge.row(last, reward=reward), "_ng_task_index": 7})
     write_rows(tmp_path / "rows.jsonl", rows)
     return directory

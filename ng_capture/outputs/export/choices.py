@@ -39,7 +39,10 @@ class Weight(StrEnum):
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):
-    """The choices; `reward_field` and `group_by` are paths into the finished row, None for NeMo Gym's own fields."""
+    """The choices; `reward_field` and `group_by` are paths into the finished row, None for NeMo Gym's own fields.
+
+    `min_gap` is how far apart the rewards of a pair are at least; None is any distance.
+    """
 
     max_length: int | None = None
     on_overflow: OnOverflow = OnOverflow.DROP
@@ -50,6 +53,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     group_by: str | None = None
     advantage: AdvantageOf = AdvantageOf.NONE
     weight: Weight = Weight.ROLLOUT
+    min_gap: float | None = None
 
 
 NO_CHOICE = Export()

@@ -21,21 +21,23 @@ from ng_capture.verdicts.judge import Judgement
 class Made(msgspec.Struct, frozen=True, eq=False):
     """What is exported of a rollout: lines of JSON, or rows of a table; and what is not.
 
-    `trained` counts the tokens that carry loss in it.
+    `trained` counts the tokens that carry loss in it, None where they are those of the verdict. `partner` is the
+    rollout that shares a row with this one.
     """
 
     lines: list[list[Chunk]] = []
     table: list[TableRow] = []
     records: list[Record] = []
     left_out: tuple[LeftOut, ...] = ()
-    trained: int = 0
+    trained: int | None = None
+    partner: str | None = None
 
 
 def make(judgement: Judgement, row: RolloutRow | None, how: Rebuild, advantage: float | None) -> Made:
     """Everything of one rollout that goes into the output; raises TooLong."""
     if how.shape is Shape.GYM_RESPONSE:
         return Made(lines=_gym_responses(judgement, row, how))
-    kept, left_out = _fitting(judgement, row, how)
+    kept, left_out = fitting(judgement, row, how)
     rows = rewarded(kept, how.export, advantage)
     trained = sum(each.trained for each in rows)
     if how.shape is Shape.ROWS and how.table:
@@ -49,14 +51,15 @@ def make(judgement: Judgement, row: RolloutRow | None, how: Rebuild, advantage: 
 
 def scored(judgement: Judgement, row: RolloutRow | None, how: Rebuild) -> Scored | None:
     """The vote of a rollout in its group; None for one of which nothing is exported."""
-    kept, _ = _fitting(judgement, row, how)
+    kept, _ = fitting(judgement, row, how)
     if not kept:
         return None
     head = kept[0].head
     return Scored(judgement.rollout_id, head.group_id, head.reward)
 
 
-def _fitting(judgement: Judgement, row: RolloutRow | None, how: Rebuild) -> tuple[list[FlatRow], tuple[LeftOut, ...]]:
+def fitting(judgement: Judgement, row: RolloutRow | None, how: Rebuild) -> tuple[list[FlatRow], tuple[LeftOut, ...]]:
+    """The rows that may be exported, with reward and group, and those that may not; raises TooLong."""
     reward = None if row is None else reward_of(row, how.export)
     group_id = None if row is None else group_of(row, how.export)
     known = FORMATS.get(how.shape.value)

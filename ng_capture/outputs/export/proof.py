@@ -4,7 +4,7 @@ Its receipt says how it was made; the same is made again, and every row must be 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from struct import pack, unpack
@@ -20,9 +20,12 @@ from ng_capture.outputs.documents import ReceiptFile, text_lines
 from ng_capture.outputs.export.choices import NO_CHOICE, Export
 from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.export.formats.interface import Arrays, Record
-from ng_capture.outputs.rebuild import Rebuilt, rebuild
+from ng_capture.outputs.export.text.differences import differences
+from ng_capture.outputs.parts import Part
+from ng_capture.outputs.rebuild import Rebuilt, rebuild, unit_of
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
 from ng_capture.outputs.rows_file import RowsFile
+from ng_capture.outputs.verify import VerifyTask
 from ng_capture.records.json_text import decode_json
 from ng_capture.records.snapshot import InputFile
 from ng_capture.verdicts.judging import Judging, Policy
@@ -31,6 +34,7 @@ _PARQUET = ".parquet"
 _TOLERANCE = 1e-6
 _SENTINEL = -9999.0
 _SHOWN = 60
+_TEXT = (Shape.MESSAGES, Shape.PAIRS)
 _OF_THE_ROLLOUT = ("rollout_id", "_ng_rollout_id", "trajectory_ids", "trajectory_index", "n_trajectories", "row_weight")
 
 
@@ -55,6 +59,7 @@ class _Options(msgspec.Struct, frozen=True):
     rollouts: InputFile | None
     attach_calls: bool = False
     export: Export = NO_CHOICE
+    part: Part | None = None
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -81,10 +86,22 @@ def prove(output: str, receipt: str, listing: Listing, rows: RowsFile | None, jo
         export=options.export,
     )
     changed = list[Breach]()
-    results = _watched(rebuild(listing, rows, how, jobs), told, changed)
+    results = _watched(rebuild(listing, rows, how, jobs, _wanted(options.part, how, told)), told, changed)
     made = (decode_json(joined(line)).value for each in results for line in each.lines)
     yield from _compared(options.to, _records(output), made)
     yield from changed
+
+
+def _wanted(part: Part | None, how: Rebuild, receipt: ReceiptFile) -> Callable[[VerifyTask], bool] | None:
+    """Which rollouts belong into this one of several files: those of its half, of a shard those that it tells of."""
+    if part is None:
+        return None
+    told = None if part.shard is None else {entry.rollout_id for entry in receipt.rollouts(_Entry)}
+
+    def is_wanted(job: VerifyTask) -> bool:
+        return part.division.half(unit_of(job, how)) == part.half and (told is None or job.rollout_id in told)
+
+    return is_wanted
 
 
 def _watched(results: Iterable[Rebuilt], receipt: ReceiptFile, changed: list[Breach]) -> Iterator[Rebuilt]:
@@ -138,6 +155,8 @@ def _compared(shape: Shape, rows: Iterator[object], made: Iterator[object]) -> I
             continue
         elif not isinstance(row, dict) or not isinstance(wanted, dict):
             yield Breach(index, None, "I7", "no JSON object")
+        elif shape in _TEXT:
+            yield from (Breach(index, None, *told) for told in differences(row, wanted))
         elif wanted.get("mask_sample"):
             if row != wanted:
                 yield Breach(index, None, "I3", "the row of a masked rollout is not the one that is delivered")

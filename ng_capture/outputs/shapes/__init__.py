@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ng_capture.outputs.shapes.captured import FinishedRow, RawCallLine, StoreStateFile, TokenLine
+from ng_capture.outputs.shapes.conversed import PreferencePair, RowOfMessages
 from ng_capture.outputs.shapes.health import HealthFile
 from ng_capture.outputs.shapes.ingested import IngestDocument, IngestedRolloutShape
 from ng_capture.outputs.shapes.shown import (
@@ -47,6 +48,8 @@ SHAPES: dict[str, type[BaseModel]] = {
     "attached-calls": AttachedCalls,
     "rebuilt-row": RebuiltRow,
     "training-row": RowOfChain,
+    "messages-row": RowOfMessages,
+    "preference-pair": PreferencePair,
     "receipt": ReceiptFile,
 }
 """Model by the name of its schema."""

@@ -271,6 +271,22 @@ class ExportShape(Written):
     group_by: str | None
     advantage: Literal["none", "grpo", "loo", "mean-centred"]
     weight: Literal["rollout", "token"]
+    min_gap: float | None = None
+
+
+class DivisionShape(Written):
+    """How the output was divided."""
+
+    val: float | None = Field(description="Share of the groups in the validation half.")
+    shard_size: int | None = Field(description="Rows in a file; more where one rollout alone has more.")
+
+
+class PartShape(Written):
+    """Which of the files this is."""
+
+    division: DivisionShape
+    half: Literal["train", "val"] | None
+    shard: int | None = Field(description="From 0.")
 
 
 class ReceiptOptionsShape(Written):
@@ -280,6 +296,8 @@ class ReceiptOptionsShape(Written):
         "rollouts",
         "rows",
         "gym-response",
+        "messages",
+        "pairs",
         "hf-labels",
         "tinker",
         "trl-grpo",
@@ -296,6 +314,7 @@ class ReceiptOptionsShape(Written):
     rollouts: InputFileShape | None
     attach_calls: bool = Field(False, description="Told only where it is so.")
     export: ExportShape | None = Field(None, description="Told only where something about rows was chosen.")
+    part: PartShape | None = Field(None, description="Told only where the output is one of several files.")
 
 
 class ReceiptRolloutShape(Written):
