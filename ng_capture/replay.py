@@ -67,18 +67,19 @@ class Replay:
         """Tokens of the longest completion."""
         return max((len(each.completion) for group in self._groups.values() for each in group), default=0)
 
-    def rollouts(self, prompts: Sequence[str], _trainer: object = None) -> dict[str, list[Any]]:
+    def rollouts(self, prompts: Sequence[str], trainer: object = None) -> dict[str, list[Any]]:
         """TRL's `rollout_func`: the captured rollouts of the groups named, each name as often as a group is large.
 
-        Raises UsageError for a part of a group, as a batch has it that is split within one.
+        Raises UsageError for a trainer of other groups, and for a part of one, as a process has that splits it.
         """
-        counts = Counter(prompts)
-        for group_id, count in counts.items():
+        size = getattr(trainer, "num_generations", self._size)
+        if size != self._size:
+            message = f"the trainer's groups are {size} rollouts, those of the file {self._size}"
+            raise UsageError(message, hint=f"num_generations={self._size}")
+        for group_id, count in Counter(prompts).items():
             if count % self._size:
                 message = f"group {group_id} is asked for {count} times, its rollouts are {self._size}"
-                raise UsageError(
-                    message, hint="num_generations is the group size; a batch per process holds whole groups"
-                )
+                raise UsageError(message, hint="the batch of each process holds whole groups")
         asked: Counter[str] = Counter()
         rows = []
         for group_id in prompts:
