@@ -94,6 +94,23 @@ def test_the_arrays_of_a_table_are_views_of_its_memory_and_outlive_the_next_rows
     assert [row.tokens.tolist() for row in rows] == [[1, 2, 3, 4, 5, 6], [1, 2, 6, 7]]
 
 
+def test_a_table_of_many_batches_keeps_rows_and_arrays_together(tmp_path: Path) -> None:
+    rows = []
+    for number in range(150):
+        forge = Forge(f"{number:03}-0")
+        call = forge.root([1] * (1 + number % 7), [2] * (1 + number % 5), id=str(number))
+        forge.write(tmp_path / "store", state=False, intents=False)
+        rows.append({**forge.row(call, reward=number), "_ng_task_index": 7})
+    write_rows(tmp_path / "rows.jsonl", rows)
+    for name in ("rows", "trl-grpo"):
+        found = list(load(exported(tmp_path / "store", name, ending="parquet")))
+        assert [row.fields["reward"] for row in found] == list(range(150))
+        for number, row in enumerate(found):
+            prompt, generated = 1 + number % 7, 1 + number % 5
+            assert row.tokens.tolist() == [1] * prompt + [2] * generated
+            assert row.loss_mask.tolist() == [0] * prompt + [1] * generated
+
+
 def test_log_probabilities_come_back_as_the_32_bit_floats_that_tables_hold(tmp_path: Path) -> None:
     forge = Forge("r-1")
     odd = -0.1234567890123

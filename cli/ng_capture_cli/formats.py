@@ -1,13 +1,17 @@
 """`ng-capture formats`: what `rebuild --to` writes, and for whom."""
 
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from ng_capture.outputs.rebuilding import Shape
 from ng_capture_cli import exits
+
+if TYPE_CHECKING:
+    from ng_capture.outputs.export.formats.interface import TrainerFormat
 
 _OURS = {
     Shape.ROLLOUTS: "finished rows with token-bearing responses, as NeMo Gym delivers them",
@@ -62,8 +66,15 @@ def _told() -> list[ToldFormat]:
             each.checked,
             ("jsonl", "parquet") if each.tables else ("jsonl",),
             each.alignment,
-            ("reward",) if each.needs_reward else (),
+            tuple(_needs(each)),
             each.drops,
         )
         for each in FORMATS.values()
     ]
+
+
+def _needs(known: "TrainerFormat") -> Iterator[str]:
+    if known.needs_reward:
+        yield "reward"
+    if known.takes_advantages:
+        yield "advantage, where --advantage asks for it"
