@@ -112,6 +112,8 @@ def _completions(path: str | PathLike[str]) -> Iterator[tuple[str, _Completion]]
             message = f"{path}: rollout {fields['rollout_id']} has {fields['n_trajectories']} rows, a group counts one"
             raise UsageError(message, hint="--policy terminal")
         mask = array("b", fields["env_mask"])
+        if 1 not in mask:
+            raise UsageError(f"{path}: rollout {fields['rollout_id']} trains no token")
         # TRL takes what does not end in a stop token for cut off: nothing behind the last trained token is of use
         end = len(mask) - mask[::-1].index(1)
         yield (

@@ -289,6 +289,13 @@ def test_a_replay_takes_its_own_format_only(store: Path) -> None:
         Replay(exported(store, "verl"), group_size=2)
 
 
+def test_a_replay_takes_no_rollout_that_trains_nothing(store: Path) -> None:
+    out = exported(store, "trl-grpo")
+    out.write_text(out.read_text().replace('"env_mask":[1,1]', '"env_mask":[0,0]'))
+    with pytest.raises(UsageError, match="rollout 7-1 trains no token"):
+        Replay(out, group_size=2)
+
+
 def test_a_replay_takes_no_rollout_without_a_group(store: Path) -> None:
     with pytest.raises(UsageError, match="belongs to no group"):
         Replay(exported(store, "trl-grpo", "--group-by", "nothing"), group_size=2)
