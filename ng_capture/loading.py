@@ -85,7 +85,8 @@ class Loaded:
     def tensors(self) -> Iterator[dict[str, Any]]:
         """For each row `tokens`, `loss_mask` and, where the format has them, `logprobs` as torch tensors.
 
-        They share the row's memory: nothing is copied. Raises UsageError where torch is not installed.
+        They share the row's memory, which for a table is not to be written to. Raises UsageError where torch is not
+        installed.
         """
         try:
             import torch
@@ -93,16 +94,15 @@ class Loaded:
             raise UsageError("torch is not installed", hint="pip install torch") from error
         types = {"tokens": torch.int32, "loss_mask": torch.int8, "logprobs": torch.float32}
 
-        def tensors() -> Iterator[dict[str, Any]]:
-            for row in self:
-                views = {"tokens": row.tokens, "loss_mask": row.loss_mask, "logprobs": row.logprobs}
-                with warnings.catch_warnings():
-                    # a table's memory is not to be written: torch says so, and so does the documentation of this method
-                    warnings.filterwarnings("ignore", message=".*not writable.*")
-                    told = {name: view for name, view in views.items() if view is not None}
-                    yield {name: torch.frombuffer(view, dtype=types[name]) for name, view in told.items()}
+        def of(row: LoadedRow) -> dict[str, Any]:
+            views = {"tokens": row.tokens, "loss_mask": row.loss_mask, "logprobs": row.logprobs}
+            there = {name: view for name, view in views.items() if view is not None}
+            with warnings.catch_warnings():
+                # torch says of a table's memory what is said above
+                warnings.filterwarnings("ignore", message=".*not writable.*")
+                return {name: torch.frombuffer(view, dtype=types[name]) for name, view in there.items()}
 
-        return tensors()
+        return map(of, self)
 
     def _found_shape(self) -> Shape | None:
         if self._table:

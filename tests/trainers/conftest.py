@@ -25,7 +25,7 @@ Export = Callable[..., Path]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("filterwarnings", "default")
+    config.addinivalue_line("filterwarnings", "ignore")
 
 
 @pytest.fixture(scope="session")

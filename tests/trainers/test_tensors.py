@@ -30,7 +30,11 @@ def test_a_table_is_not_copied_and_says_nothing(export: Export) -> None:
     loaded = load(export("rows", ending="parquet"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tensors = list(loaded.tensors())
+        tensors = []
+        for found in loaded.tensors():
+            tensors.append(found)
+            with pytest.raises(UserWarning, match="somebody's own"):
+                warnings.warn("somebody's own: not writable", UserWarning, stacklevel=1)
     # the rows of one batch lie behind each other in one piece of memory
     for name, size in (("tokens", 4), ("loss_mask", 1), ("logprobs", 4)):
         places = [found[name].data_ptr() for found in tensors]
