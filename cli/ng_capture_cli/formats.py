@@ -1,13 +1,17 @@
 """`ng-capture formats`: what `rebuild --to` writes, and for whom."""
 
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from ng_capture.outputs.rebuilding import Shape
 from ng_capture_cli import exits
+
+if TYPE_CHECKING:
+    from ng_capture.outputs.export.formats.interface import TrainerFormat
 
 _GYM = ("NeMo RL, NeMo Gym", "nemo-gym 0.7.0")
 _CHAT = "as SFT trainers take chat messages; loss where an assistant's weight is 1; tools and arguments as JSON text"
@@ -69,7 +73,7 @@ def _told() -> list[ToldFormat]:
             each.checked,
             ("jsonl", "parquet") if each.tables else ("jsonl",),
             each.alignment,
-            ("reward",) if each.needs_reward else (),
+            tuple(_needs(each)),
             each.drops,
         )
         for each in FORMATS.values()
@@ -83,3 +87,10 @@ def _ours(shape: Shape, alignment: str, trainer: str, checked: str) -> ToldForma
 def _text(shape: Shape, trainer: str, alignment: str, *needs: str) -> ToldFormat:
     drops = "token ids, log probabilities, spans: a chat template makes tokens of the text again"
     return ToldFormat(shape.value, trainer, "read, not run", ("jsonl",), alignment, needs, drops)
+
+
+def _needs(known: "TrainerFormat") -> Iterator[str]:
+    if known.needs_reward:
+        yield "reward"
+    if known.takes_advantages:
+        yield "advantage, where --advantage asks for it"

@@ -7,7 +7,7 @@ The one module that imports the columnar library, and only when a table is writt
 import io
 from array import array
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from ng_capture.errors import UsageError
 from ng_capture.files.writing import AtomicFile
-from ng_capture.outputs.export.formats.interface import ColumnType, Record
+from ng_capture.outputs.export.formats.interface import ColumnType, Kind, Record
 from ng_capture.outputs.training_rows import TableRow
 
 _GROUP_TOKENS = 500_000
@@ -38,7 +38,8 @@ _ACCOUNTING = pa.struct(
         "captured": pa.int64(),
         "trained": pa.int64(),
         "context": pa.int64(),
-        "lost": pa.map_(pa.string(), pa.int64()),
+        # a map would be nearer, and is a type that datasets does not load
+        "lost": pa.list_(pa.struct({"reason": pa.string(), "tokens": pa.int64()})),
     }
 )
 _HEAD = pa.schema(
@@ -80,6 +81,9 @@ _TYPES: Mapping[ColumnType, pa.DataType] = {
     "int": pa.int64(),
     "flag": pa.bool_(),
 }
+_CODES: Mapping[Any, Literal["b", "i", "f"]] = {pa.int8(): "b", pa.int32(): "i", pa.float32(): "f"}
+"""Types of numbers that are viewed where they lie, as `memoryview` calls them."""
+
 SCHEMA = pa.schema([*_HEAD, *_LONG])
 """Columns and types of a file of training rows, the same for any rows."""
 
@@ -110,9 +114,9 @@ class RowTable:
 class RecordTable:
     """Takes rows of a trainer's format one by one; raises SurroundingsError where the file cannot be written."""
 
-    def __init__(self, file: AtomicFile, columns: Mapping[str, ColumnType]) -> None:
+    def __init__(self, file: AtomicFile, columns: Mapping[str, Kind]) -> None:
         _give_memory_back()
-        self._schema = pa.schema([pa.field(name, _TYPES[kind]) for name, kind in columns.items()])
+        self._schema = schema_of(columns)
         self._writer = pq.ParquetWriter(_Stream(file), self._schema, compression="zstd")
         self._start()
 
@@ -145,6 +149,19 @@ def _give_memory_back() -> None:
     pa.set_memory_pool(pa.system_memory_pool())
 
 
+def schema_of(columns: Mapping[str, Kind]) -> pa.Schema:
+    """Columns and types of the rows of a trainer's format."""
+    return pa.schema([pa.field(name, _type_of(kind)) for name, kind in columns.items()])
+
+
+def _type_of(kind: Kind) -> pa.DataType:
+    if isinstance(kind, list):
+        return pa.list_(_type_of(kind[0]))
+    if isinstance(kind, Mapping):
+        return pa.struct({name: _type_of(each) for name, each in kind.items()})
+    return _TYPES[kind]
+
+
 def read_records(path: str) -> Iterator[Record]:
     """The rows of a Parquet file, some at a time; raises UsageError for what is none."""
     try:
@@ -153,6 +170,44 @@ def read_records(path: str) -> Iterator[Record]:
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise UsageError(f"{path}: no Parquet file: {error}") from error
+
+
+def read_views(path: str) -> Iterator[Record]:
+    """The same rows; a list of plain numbers is a view of the memory that the file was read into, and keeps it."""
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_READ_ROWS):
+                flat = {name for name, kind in zip(batch.schema.names, batch.schema.types, strict=True) if _flat(kind)}
+                views = {name: list(_views(batch.column(name))) for name in flat}
+                rest = batch.drop_columns(list(flat)).to_pylist()
+                for index in range(batch.num_rows):
+                    plain = rest[index] if rest else {}
+                    yield {name: views[name][index] if name in flat else plain[name] for name in batch.schema.names}
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(f"{path}: no Parquet file: {error}") from error
+
+
+def columns_of(path: str) -> list[str]:
+    """The names of the columns of a Parquet file; raises UsageError for what is none."""
+    try:
+        return list(pq.read_schema(path).names)
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(f"{path}: no Parquet file: {error}") from error
+
+
+def _flat(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind)) and kind.value_type in _CODES
+
+
+def _views(column: pa.ListArray) -> "Iterator[memoryview[Any] | None]":
+    values, ends = column.values, column.offsets.to_pylist()
+    code, size = _CODES[values.type], values.type.bit_width // 8
+    whole: memoryview[Any] = memoryview(b"").cast(code)
+    if len(values):
+        place = values.offset * size
+        whole = memoryview(values.buffers()[1])[place : place + len(values) * size].cast("B").cast(code)
+    for index, there in enumerate(column.is_valid().to_pylist()):
+        yield whole[ends[index] : ends[index + 1]] if there else None
 
 
 class TableWriter:
@@ -194,7 +249,7 @@ class _Group:
 
     def take(self) -> pa.Table:
         """The group as a table; the group is empty afterwards."""
-        head = pa.Table.from_pylist([_plain(row) for row in self.rows], _HEAD)
+        head = pa.Table.from_pylist([in_columns(msgspec.to_builtins(row.head)) for row in self.rows], _HEAD)
         long = [
             self._lists(pa.uint64(), self._tokens).cast(_LONG.field("tokens").type),
             self._lists(pa.int8(), self._mask),
@@ -210,14 +265,21 @@ class _Group:
         return pa.ListArray.from_arrays(ends, flat)
 
 
-def _plain(row: TableRow) -> Mapping[str, object]:
-    """The head with what a column cannot hold as it is: versions are numbers or names, a map is a list of pairs."""
-    head = msgspec.to_builtins(row.head)
-    for span in head["spans"]:
-        version = span["weight_version"]
-        span["weight_version"] = None if version is None else str(version)
-    accounting = {**head["accounting"], "lost": list(head["accounting"]["lost"].items())}
-    return {**head, "accounting": accounting}
+def in_columns(row: Record) -> Record:
+    """A neutral row with what a column cannot hold as it is: versions are numbers or names, a mapping is a list."""
+    spans = [{**span, "weight_version": _text(span["weight_version"])} for span in row["spans"]]
+    lost = [{"reason": reason, "tokens": tokens} for reason, tokens in row["accounting"]["lost"].items()]
+    return {**row, "spans": spans, "accounting": {**row["accounting"], "lost": lost}}
+
+
+def out_of_columns(row: Record) -> Record:
+    """The way back; versions stay text."""
+    lost = {each["reason"]: each["tokens"] for each in row["accounting"]["lost"]}
+    return {**row, "accounting": {**row["accounting"], "lost": lost}}
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 class _Stream(io.RawIOBase):

@@ -50,13 +50,7 @@ class RolloutRow(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def reward(self) -> float | None:
-        value = self.values.get("reward")
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            return None
-        try:
-            return float(value) if math.isfinite(value) else None
-        except OverflowError:
-            return None
+        return number(self.values.get("reward"))
 
     @property
     def group_id(self) -> str | None:
@@ -102,6 +96,16 @@ def rollout_id_of(row: Mapping[str, object]) -> str | None:
     except (TypeError, ValueError, OverflowError):
         raise BadRow(f"malformed attempt index: {attempt!r}") from None
     return f"{base}-a{number}" if number > 0 else base
+
+
+def number(value: object) -> float | None:
+    """The value if it is a number that a double can hold; None for anything else."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
 
 
 def told_id(value: object) -> str | None:

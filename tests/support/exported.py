@@ -1,5 +1,6 @@
 """What a row of a trainer's format holds, read back by what the trainer does with it."""
 
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -68,3 +69,9 @@ _READERS: Mapping[str, Callable[[Row], Recovered]] = {
     "prime-rl": _split("prompt_ids", "completion_ids", "completion_mask", "completion_logprobs"),
     "tinker": _datum,
 }
+
+
+def in_float32(value: float) -> float:
+    """The nearest 32-bit float, which is what tables hold."""
+    (rounded,) = struct.unpack("<f", struct.pack("<f", value))
+    return float(rounded)

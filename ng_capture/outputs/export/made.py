@@ -5,6 +5,7 @@ from array import array
 import msgspec
 
 from ng_capture.outputs.chunks import Chunk, joined
+from ng_capture.outputs.export.choices import AdvantageOf
 from ng_capture.outputs.export.cutting import LeftOut, fitted
 from ng_capture.outputs.export.flat import FlatRow, flat_row
 from ng_capture.outputs.export.formats import FORMATS
@@ -38,6 +39,9 @@ def make(judgement: Judgement, row: RolloutRow | None, how: Rebuild, advantage: 
     if how.shape is Shape.GYM_RESPONSE:
         return Made(lines=_gym_responses(judgement, row, how))
     kept, left_out = fitting(judgement, row, how)
+    if kept and advantage is None and _wants_advantage(how):
+        # an imitated row among reinforced ones would be trained as if it were the best of its group
+        return Made(left_out=(*left_out, LeftOut("reward_missing", "no advantage: no group, or alone in it")))
     rows = rewarded(kept, how.export, advantage)
     trained = sum(each.trained for each in rows)
     if how.shape is Shape.ROWS and how.table:
@@ -75,6 +79,11 @@ def fitting(judgement: Judgement, row: RolloutRow | None, how: Rebuild) -> tuple
         else:
             kept.append(found)
     return kept, tuple(left_out)
+
+
+def _wants_advantage(how: Rebuild) -> bool:
+    known = FORMATS.get(how.shape.value)
+    return known is not None and known.takes_advantages and how.export.advantage is not AdvantageOf.NONE
 
 
 def _record(row: FlatRow) -> Record:

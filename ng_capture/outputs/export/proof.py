@@ -18,8 +18,8 @@ from ng_capture.files.reading import CaptureFile
 from ng_capture.outputs.chunks import joined
 from ng_capture.outputs.documents import ReceiptFile, text_lines
 from ng_capture.outputs.export.choices import NO_CHOICE, Export
-from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.export.formats.interface import Arrays, Record
+from ng_capture.outputs.export.reading import UNREADABLE, arrays_of
 from ng_capture.outputs.export.text.differences import differences
 from ng_capture.outputs.parts import Part
 from ng_capture.outputs.rebuild import Rebuilt, rebuild, unit_of
@@ -193,14 +193,12 @@ def _aligned(rows: Iterator[object], made: Iterator[object]) -> Iterator[tuple[o
 
 
 def _of_row(shape: Shape, index: int, row: Record, wanted: Record) -> Iterator[Breach]:
-    known = FORMATS.get(shape.value)
-    read = known.read if known is not None else _ours
     try:
-        found = read(row)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        found = arrays_of(shape, row)
+    except UNREADABLE as error:
         yield Breach(index, None, "I7", f"no row of {shape.value}: {error!r}")
         return
-    breaches = [*_own(index, found), *_against(index, found, read(wanted))]
+    breaches = [*_own(index, found), *_against(index, found, arrays_of(shape, wanted))]
     yield from breaches
     if not breaches:
         yield from _other_fields(index, row, wanted)
@@ -264,24 +262,6 @@ def _comparable(value: object) -> object:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def _ours(row: Record) -> Arrays:
-    """A neutral row, or the items of a rebuilt response."""
-    if "tokens" in row:
-        return Arrays(list(row["tokens"]), list(row["loss_mask"]), list(row["logprobs"]))
-    tokens: list[int] = []
-    mask: list[int] = []
-    log_probs: list[float] = []
-    for item in row["response"]["output"]:
-        if "generation_token_ids" not in item:
-            continue
-        prompt, generation = item["prompt_token_ids"], item["generation_token_ids"]
-        added = len(prompt) - len(tokens)
-        tokens = [*prompt, *generation]
-        mask += [0] * added + [1] * len(generation)
-        log_probs += [*[0.0] * added, *item["generation_log_probs"]]
-    return Arrays(tokens, mask, log_probs)
 
 
 def _first(found: Sequence[object], wanted: Sequence[object]) -> int | None:

@@ -9,7 +9,7 @@ import msgspec
 from ng_capture.outputs.export.choices import AdvantageOf, Export, RewardSplit, Weight
 from ng_capture.outputs.export.flat import FlatRow
 from ng_capture.records.json_text import object_in, printable
-from ng_capture.records.rollout_row import RolloutRow
+from ng_capture.records.rollout_row import RolloutRow, number
 
 _EPSILON = 1e-4
 
@@ -27,8 +27,7 @@ def reward_of(row: RolloutRow, export: Export) -> float | None:
     if export.reward_field is None:
         return row.reward
     value = _at(row.values, export.reward_field)
-    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if known else None  # type: ignore[arg-type]
+    return number(value)
 
 
 def group_of(row: RolloutRow, export: Export) -> str | None:

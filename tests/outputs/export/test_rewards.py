@@ -64,9 +64,9 @@ def test_reward_and_group_stand_where_the_user_says() -> None:
 
 
 def test_a_number_that_is_none_is_no_reward() -> None:
-    row = decode_row(b'{"a": true, "b": 1e400}')
-    assert reward_of(row, Export(reward_field="a")) is None
-    assert reward_of(row, Export(reward_field="b")) is None
+    row = decode_row(b'{"a": true, "b": 1e400, "c": 1%b, "reward": 1%b}' % (b"0" * 400, b"0" * 400))
+    for field in ("a", "b", "c", None):
+        assert reward_of(row, Export(reward_field=field)) is None
 
 
 def fork() -> list[FlatRow]:

@@ -7,9 +7,21 @@ import msgspec
 
 from ng_capture.outputs.export.flat import FlatRow
 
-ColumnType = Literal["ids", "mask", "floats", "text", "number", "int", "flag", "json"]
-"""Lists of int32, int8, float32; a string; a double; an int64; a bool; any JSON, which no table of ours has."""
+ColumnType = Literal["ids", "mask", "floats", "text", "number", "int", "flag"]
+"""Lists of int32, int8, float32; a string; a double; an int64; a bool."""
+Kind = ColumnType | Mapping[str, "Kind"] | list["Kind"]
+"""What stands in a column: also an object of such, or a list of one kind."""
 
+SPAN: Mapping[str, Kind] = {
+    "call_id": "text",
+    "kind": "text",
+    "start": "int",
+    "end": "int",
+    "call_offset": "int",
+    "weight_version": "text",
+    "model": "text",
+}
+"""A span of a row as its JSON tells it; versions are numbers or names."""
 
 Record = Mapping[str, Any]
 """A row as it is written, by column."""
@@ -39,16 +51,18 @@ class TrainerFormat(msgspec.Struct, frozen=True):
     `trainer` and `checked` say for whom, and which version was read or run. `alignment` is where a token's mask and log
     probability stand, `drops` what the format has no place for. `row` makes the values of one row by column; a rollout
     without a reward never gets there where `needs_reward`. `read` is the way back; it raises what indexing raises
-    for a row of another shape. `tables`: it can be a columnar file.
+    for a row of another shape. `tables`: it can be a columnar file. `takes_advantages`: its trainer takes them from the
+    row, so that where they are asked for a row without one is none.
     """
 
     name: str
     trainer: str
     checked: str
     alignment: str
-    columns: Mapping[str, ColumnType]
+    columns: Mapping[str, Kind]
     row: Callable[[FlatRow], Record]
     read: Callable[[Record], Arrays]
     needs_reward: bool = False
     drops: str = ""
     tables: bool = True
+    takes_advantages: bool = False

@@ -24,9 +24,9 @@ PRIME_RL = TrainerFormat(
     alignment="prompt and completion apart; mask and log probabilities of the completion",
     columns={
         "prompt_ids": "ids",
-        "prompt_mask": "json",
+        "prompt_mask": ["flag"],
         "completion_ids": "ids",
-        "completion_mask": "json",
+        "completion_mask": ["flag"],
         "completion_logprobs": "floats",
         "advantage": "number",
         "reward": "number",
@@ -36,4 +36,5 @@ PRIME_RL = TrainerFormat(
     needs_reward=True,
     drops="spans, weight versions, ids: build TrainingSample(**row) with the names of your commit",
     tables=False,
+    takes_advantages=True,
 )

@@ -3,7 +3,7 @@
 import msgspec
 
 from ng_capture.outputs.export.flat import FlatRow
-from ng_capture.outputs.export.formats.interface import Arrays, Record, TrainerFormat
+from ng_capture.outputs.export.formats.interface import SPAN, Arrays, Record, TrainerFormat
 
 
 def _row(row: FlatRow) -> Record:
@@ -51,11 +51,16 @@ SLIME = TrainerFormat(
         "rollout_id": "text",
         "group_index": "text",
         "status": "text",
-        "weight_versions": "json",
+        "weight_versions": ["text"],
         "prompt": "text",
         "response": "text",
         "label": "text",
-        "metadata": "json",
+        "metadata": {
+            "spans": [SPAN],
+            "trajectory_index": "int",
+            "n_trajectories": "int",
+            "row_weight": "number",
+        },
     },
     row=_row,
     read=_read,

@@ -22,7 +22,7 @@ def _row(row: FlatRow) -> Record:
 
 TRL_GRPO = TrainerFormat(
     name="trl-grpo",
-    trainer="TRL GRPO, replayed by a rollout function",
+    trainer="TRL GRPO, replayed by ng_capture.replay",
     checked="trl 1.16.0",
     alignment="prompt and completion apart; mask and log probabilities of the completion only",
     columns={
