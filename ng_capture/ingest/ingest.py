@@ -1,5 +1,6 @@
 """Raw calls of any log into a capture directory: sources -> rollouts -> records, one rollout in memory at a time."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -91,6 +92,8 @@ class Ingestion:
         for log in recognition.logs:
             for reading in log.read():
                 self._take(reading)
+        every = Counter(file for files in self._files_of.values() for file in files)
+        self._shared = frozenset(file for file in self._faults if every[file] > 1)
         self._refuse_ids_of_other_case()
 
     @property
@@ -161,8 +164,9 @@ class Ingestion:
             rollout_id, self._spool.of(rollout_id), held, how, lambda: held_turns(files, held.calls.keys())
         )
         faults = [fault for file in sorted(self._files_of[rollout_id]) for fault in self._faults.get(file, ())]
-        lost = [fault.call for fault in faults if fault.call is not None]
-        marked = any(fault.call is None for fault in faults)
+        # of several rollouts in one file nobody knows which one lost the call: all of them may have
+        lost = [fault.call for fault in faults if fault.call is not None and fault.file not in self._shared]
+        marked = any(fault.call is None or fault.file in self._shared for fault in faults)
         stored = store_rollout(self._directory, prepared, held, lost, marked, self._wanted.on_conflict)
         calls = tuple(_told(call, action, held) for call, action in stored.calls)
         of_calls = dict.fromkeys(faults_of([call for call, _ in stored.calls]))

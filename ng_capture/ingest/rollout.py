@@ -32,12 +32,19 @@ class RolloutCall(msgspec.Struct, frozen=True, eq=False):
     how: How | None
 
 
+class RawLine(msgspec.Struct, frozen=True):
+    """A line of `.capture.jsonl` and the call that it tells of."""
+
+    call_id: str | None
+    data: bytes
+
+
 class PreparedRollout(msgspec.Struct, frozen=True, eq=False):
     """All of one rollout. `raw_lines` are those of `.capture.jsonl`."""
 
     rollout_id: str
     calls: Sequence[RolloutCall]
-    raw_lines: Sequence[bytes]
+    raw_lines: Sequence[RawLine]
 
 
 class Preparing(msgspec.Struct, frozen=True):
@@ -63,7 +70,7 @@ def prepare(
     `held_conversations` gives those of the calls that the store holds; it is asked where there are new ones.
     """
     candidates: list[Candidate] = []
-    raw_lines: dict[bytes, float] = {}
+    raw_lines: dict[RawLine, float] = {}
     beginnings, turns = Beginnings(), Turns()
     for reading in readings:
         if isinstance(reading, TokenLine):
@@ -74,7 +81,7 @@ def prepare(
             candidates += [candidate_of_call(rollout_id, call, len(calls), beginnings) for call in calls]
             if reading.file not in how.raw_files:
                 # a copy: what the encoder gives keeps many times its size
-                raw_lines.setdefault(bytes(memoryview(capture_line(named))), begun(named))
+                raw_lines.setdefault(RawLine(named.call_id, bytes(memoryview(capture_line(named)))), begun(named))
     merged = sorted(_merged(candidates), key=lambda candidate: candidate.started_at)
     new = any(candidate.call_id not in held.calls for candidate in merged)
     links = find_links(merged, held.calls, held_conversations() if new else ())

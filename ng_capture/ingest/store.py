@@ -5,7 +5,7 @@ rollout until a second run brings it, and what will be masked is never trusted (
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
@@ -55,7 +55,7 @@ def store_rollout(
     if conflicts and on_conflict is OnConflict.FAIL:
         return Stored([(call, "refused") for call in rollout.calls], faults)
     if not held.closed:
-        _add_raw_lines(directory, rollout)
+        _add_raw_lines(directory, rollout, frozenset(call.candidate.call_id for call in conflicts))
     writer = RolloutWriter(directory, rollout.rollout_id)
     new = [
         call.record
@@ -111,12 +111,13 @@ def _refusal(rollout: PreparedRollout, error: WriteRefused) -> Defect:
     return Defect(reason=reason, file=f"{rollout.rollout_id}.{FileKind.TOKENS}", detail=error.message)
 
 
-def _add_raw_lines(directory: Path, rollout: PreparedRollout) -> None:
-    """Those that neither the `.capture.jsonl` nor a packed one holds, byte for byte."""
+def _add_raw_lines(directory: Path, rollout: PreparedRollout, besides: Collection[str]) -> None:
+    """Those that neither the `.capture.jsonl` nor a packed one holds, byte for byte; none of some calls."""
     packed = {
         digest for name in raw_files(rollout.rollout_id) if name.compression for digest in _digests(directory, name)
     }
-    lines = [line for line in rollout.raw_lines if hashlib.sha256(line).digest() not in packed]
+    wanted = [line.data for line in rollout.raw_lines if line.call_id not in besides]
+    lines = [line for line in wanted if hashlib.sha256(line).digest() not in packed]
     if lines:
         add_raw_lines(directory / f"{rollout.rollout_id}.{FileKind.CAPTURE}", lines)
 

@@ -9,6 +9,7 @@ import pytest
 from ng_capture.files.listing import list_rollouts
 from ng_capture.ingest.ingest import IngestedRollout, Ingestion, Unwritten, Wanted
 from ng_capture.ingest.sources.recognise import recognise
+from ng_capture.ingest.store import OnConflict
 from ng_capture.sink import TokenSink
 from ng_capture.store.append import add_raw_lines
 from ng_capture.store.retire import retire_under_lock
@@ -238,3 +239,24 @@ def test_an_id_that_no_file_can_be_named_after_is_refused(tmp_path: Path) -> Non
     ingestion = Ingestion(recognise([str(log(tmp_path / "calls.jsonl", *rows))]), tmp_path / "runs", Wanted())
     assert [defect.reason for defect in ingestion.defects] == ["bad_rollout_id"]
     assert [len(told.rollout_id) for told in ingestion.write()] == [200]
+
+
+def test_a_call_that_was_cut_in_a_file_of_several_rollouts_may_be_of_any_of_them(tmp_path: Path) -> None:
+    rows = [call(1, [SYSTEM], "one", rollout_id=name) for name in ("a", "b")]
+    source = log(tmp_path / "calls.jsonl", *rows)
+    source.write_bytes(source.read_bytes() + b'{"model_call_id": "lost", "requ')
+    ingest(source, tmp_path / "runs")
+    listing = list_rollouts([str(tmp_path / "runs")])
+    assert [judge(read_snapshot(listing.get(name))).reasons for name in ("a", "b")] == [("capture_incomplete",)] * 2
+
+
+def test_what_is_kept_on_conflict_gets_no_raw_call_of_the_other_telling(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    ingest(log(tmp_path / "1.jsonl", call(1, [SYSTEM], "one")), runs)
+    before = files(runs)
+    other = log(tmp_path / "2.jsonl", call(1, [SYSTEM, turn("user", "else")], "other"))
+    wanted = Wanted(on_conflict=OnConflict.KEEP)
+    [told] = Ingestion(recognise([str(other)]), runs, wanted).write()
+    assert isinstance(told, IngestedRollout)
+    assert [defect.reason for defect in told.defects] == ["conflicting_records"]
+    assert files(runs) == before

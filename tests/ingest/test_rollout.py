@@ -125,7 +125,7 @@ def test_a_call_without_an_id_is_named_by_what_it_holds_whatever_its_file() -> N
     moved = [msgspec.structs.replace(reading, file="b", line=reading.line + 7) for reading in readings]
     assert [call.candidate.call_id for call in prepared(moved).calls] == names
     assert len(set(names)) == 2 and all(name.startswith("raw-") for name in names)
-    assert [json.loads(line)["model_call_id"] for line in prepared(readings).raw_lines] == names
+    assert [json.loads(line.data)["model_call_id"] for line in prepared(readings).raw_lines] == names
 
 
 def test_what_the_operator_says_of_log_probabilities_stands_in_the_record() -> None:
