@@ -14,6 +14,8 @@ from ng_capture.records.token_record import TokenRecord, encode_record, stamped
 from ng_capture.store.lineage import FoundParent
 from ng_capture.store.source import FrozenRollout
 
+_LOG_PROBS = (-0.30000000000000004, -1e-07, -17.333333333333332)
+
 
 class Sink(Protocol):
     """Takes the records of one rollout; what it returned from is kept. It may have `begin_call(call_id)`, too."""
@@ -130,7 +132,8 @@ class _Bench:
             model="model",
             prompt_token_ids=[1, 2],
             generation_token_ids=generation,
-            generation_log_probs=[-0.5] * len(generation),
+            # of values that no rounding gives back
+            generation_log_probs=[_LOG_PROBS[token % len(_LOG_PROBS)] for token in generation],
             output_items=[_ANSWER],
             token_item_index=0,
             response_id=f"resp-{call_id}",

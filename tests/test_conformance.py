@@ -95,7 +95,8 @@ class Forgets(Memory):
 
 class Rounds(Memory):
     def append(self, record: TokenRecord) -> None:
-        super().append(msgspec.structs.replace(record, generation_log_probs=[-1.0] * len(record.generation_token_ids)))
+        rounded = [round(value, 9) for value in record.generation_log_probs]
+        super().append(msgspec.structs.replace(record, generation_log_probs=rounded))
 
 
 class KeepsTwice(Memory):

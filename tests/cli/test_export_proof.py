@@ -157,6 +157,14 @@ def test_a_changed_table_is_found(store: Path) -> None:
     assert broken(prove(store, out, "--json")) == {"I1"}
 
 
+def test_a_row_that_stands_twice_in_a_table_shifts_no_other(store: Path) -> None:
+    out = exported(store, "rows", ending="parquet")
+    table = polars.read_parquet(out)
+    polars.concat([table[:1], table]).write_parquet(out)
+    done = prove(store, out, "--json")
+    assert broken(done) == {"I5"} and sum(row["invariant"] == "I5" for row in done.rows) == 1
+
+
 def test_captures_that_are_others_are_named(store: Path) -> None:
     out = exported(store, "rows")
     (store / "7-0.tokens.jsonl").unlink()
