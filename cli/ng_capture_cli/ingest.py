@@ -9,7 +9,7 @@ import typer
 
 from ng_capture.errors import UsageError
 from ng_capture.files.names import is_rollout_id
-from ng_capture.ingest.store import OnConflict
+from ng_capture.ingest.conflict import OnConflict
 from ng_capture_cli import exits, options
 from ng_capture_cli.terminal import Colors, tell_error
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 from ng_capture.errors import UsageError
 from ng_capture.files.listing import Listing
 from ng_capture.outputs.export.choices import AdvantageOf, Export, OnOverflow, RewardSplit, Weight
-from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.parts import Division
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
 from ng_capture.verdicts.judging import Judging, Policy
@@ -200,6 +199,8 @@ def _check_format(output: str, to: Shape, *, attach_calls: bool) -> None:
         raise UsageError("--attach-calls: training rows hold no calls", hint="ng-capture steps PATH -f jsonl")
     if not output.endswith(PARQUET):
         return
+    from ng_capture.outputs.export.formats import FORMATS
+
     known = FORMATS.get(to.value)
     if to in (Shape.ROLLOUTS, Shape.GYM_RESPONSE, Shape.MESSAGES, Shape.PAIRS) or (
         known is not None and not known.tables

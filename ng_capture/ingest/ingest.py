@@ -11,6 +11,7 @@ from ng_capture.files.listing import Listing, list_rollouts
 from ng_capture.files.locking import check_locks
 from ng_capture.files.names import is_rollout_id
 from ng_capture.files.writing import make_directory
+from ng_capture.ingest.conflict import OnConflict
 from ng_capture.ingest.held import Held, read_held
 from ng_capture.ingest.held_turns import held_turns
 from ng_capture.ingest.normalised import LogProbsKind
@@ -20,7 +21,7 @@ from ng_capture.ingest.sources.interface import Reading, TokenLine
 from ng_capture.ingest.sources.recognise import Recognition
 from ng_capture.ingest.sources.rollouts import file_name_claims, resolve_rollout
 from ng_capture.ingest.spool import Spool
-from ng_capture.ingest.store import Action, OnConflict, raw_files, store_rollout
+from ng_capture.ingest.store import Action, raw_files, store_rollout
 from ng_capture.natural_order import natural_key
 from ng_capture.records.defects import Defect
 from ng_capture.records.token_entry import NOTE

@@ -6,7 +6,6 @@ rollout until a second run brings it, and what will be masked is never trusted (
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +14,7 @@ import msgspec
 from ng_capture.errors import InvalidRecord, RolloutDamaged, RolloutFrozen, RolloutRetired, WriteRefused
 from ng_capture.files.names import CaptureName, FileKind, names_of
 from ng_capture.files.reading import CaptureFile
+from ng_capture.ingest.conflict import OnConflict
 from ng_capture.ingest.held import Held, evidence_of_record
 from ng_capture.ingest.rollout import PreparedRollout, RolloutCall
 from ng_capture.records.defects import Defect
@@ -23,14 +23,6 @@ from ng_capture.store.append import RolloutWriter, add_raw_lines
 
 Action = Literal["added", "there", "left_out", "refused"]
 """What became of a call: a new record, the record that was there, none, or none since the rollout takes none."""
-
-
-class OnConflict(StrEnum):
-    """What to do where the store holds another content of a call."""
-
-    FAIL = "fail"
-    KEEP = "keep"
-    MASK = "mask"
 
 
 class Stored(msgspec.Struct, frozen=True, eq=False):

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ng_capture.files.listing import list_rollouts
+from ng_capture.ingest.conflict import OnConflict
 from ng_capture.ingest.ingest import IngestedRollout, Ingestion, Unwritten, Wanted
 from ng_capture.ingest.sources.recognise import recognise
-from ng_capture.ingest.store import OnConflict
 from ng_capture.sink import TokenSink
 from ng_capture.store.append import add_raw_lines
 from ng_capture.store.retire import retire_under_lock

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import list_rollouts
+from ng_capture.ingest.conflict import OnConflict
 from ng_capture.ingest.held import Held, read_held
 from ng_capture.ingest.rollout import PreparedRollout, Preparing, prepare
-from ng_capture.ingest.store import OnConflict, Stored, raw_files, store_rollout
+from ng_capture.ingest.store import Stored, raw_files, store_rollout
 from tests.ingest.test_rollout import raw
 from tests.support.candidates import Made, conversations, rows_of
 from tests.support.forge import Row
