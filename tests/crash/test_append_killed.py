@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ng_capture.records.token_record import Unreadable, decode_record
-from tests.crash.test_gc_killed import at_each, errors_at
+from tests.crash.test_gc_killed import at_each, error_at
 from tests.support.append_driver import TOLD, chain
 from tests.support.fixtures import ROOT
 from tests.support.judging import judged
@@ -85,12 +85,12 @@ def test_killed_at_any_operation_what_was_told_is_there_and_the_next_run_complet
 
 def test_an_error_at_any_operation_is_named_and_the_next_run_completes(events: list[str], tmp_path: Path) -> None:
     def strike(event: int) -> None:
-        for error in errors_at(event):
-            directory = tmp_path / f"{event}-{error}"
-            done = wrote(directory, at=event, how=error)
-            assert done.returncode == 1 and "SurroundingsError" in done.stderr, (events[event - 1], done.stderr)
-            check(directory, done.stdout)
-            complete(directory)
+        error = error_at(event)
+        directory = tmp_path / f"{event}-{error}"
+        done = wrote(directory, at=event, how=error)
+        assert done.returncode == 1 and "SurroundingsError" in done.stderr, (events[event - 1], done.stderr)
+        check(directory, done.stdout)
+        complete(directory)
 
     at_each(strike, range(1, len(events) + 1))
 
