@@ -257,7 +257,7 @@ def test_an_error_at_any_operation_of_a_restore_is_named_and_loses_nothing(empti
         emptied.check(capture)
         if event in holder:
             assert done.code == 0, case
-            continue
+            return
         assert done.code == 3 and "Traceback" not in done.err and str(capture) in done.err, case
         assert emptied.restore(capture).code in DONE_OR_NOTHING_LEFT, case
         emptied.check_back(capture)
