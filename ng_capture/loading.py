@@ -14,7 +14,7 @@ from ng_capture.files.names import Compression
 from ng_capture.files.reading import CaptureFile
 from ng_capture.outputs.documents import text_lines
 from ng_capture.outputs.export.formats import FORMATS
-from ng_capture.outputs.export.formats.interface import Kind, Record
+from ng_capture.outputs.export.formats.interface import Kind, Record, as_kind
 from ng_capture.outputs.export.reading import UNREADABLE, arrays_of, shape_of
 from ng_capture.outputs.rebuilding import Shape
 from ng_capture.records.json_text import decode_json
@@ -170,7 +170,7 @@ def _columns_of(shape: Shape, first: Record) -> tuple[Any, Callable[[Record], Re
     if shape is Shape.ROWS:
         return SCHEMA, in_columns
     kinds = {name: _narrowed(kind, first[name]) for name, kind in FORMATS[shape.value].columns.items()}
-    return schema_of(kinds), lambda row: {name: _as_kind(kind, row[name]) for name, kind in kinds.items()}
+    return schema_of(kinds), lambda row: {name: as_kind(kind, row[name]) for name, kind in kinds.items()}
 
 
 def _narrowed(kind: Kind, value: object) -> Kind:
@@ -178,15 +178,6 @@ def _narrowed(kind: Kind, value: object) -> Kind:
     if not isinstance(kind, Mapping) or not isinstance(value, Mapping):
         return kind
     return {name: _narrowed(each, value[name]) for name, each in kind.items() if name in value}
-
-
-def _as_kind(kind: Kind, value: Any) -> Any:
-    """The value; texts are texts whatever they are in the file."""
-    if isinstance(kind, Mapping) and isinstance(value, Mapping):
-        return {name: _as_kind(each, value.get(name)) for name, each in kind.items()}
-    if isinstance(kind, list) and not isinstance(kind[0], str):
-        return [_as_kind(kind[0], each) for each in value]
-    return str(value) if kind == "text" and value is not None else value
 
 
 def _compression(path: str) -> Compression:

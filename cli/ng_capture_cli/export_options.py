@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
+import msgspec
 import typer
 
 from ng_capture.errors import UsageError
@@ -114,24 +115,52 @@ def check_division(to: Shape, division: Division, output: str, receipt: str | No
         raise UsageError(f"--shard-size is for rows of single rollouts: {why}", hint="--to rows and the like")
 
 
-def check_export(to: Shape, export: Export, *, with_rows: bool) -> None:
+def check_export(to: Shape, export: Export, division: Division, *, with_rows: bool) -> None:
     """Raises UsageError for choices that the format has no place for, or that nothing can answer."""
     if to is Shape.PAIRS and not with_rows:
         raise UsageError("pairs are made of groups and rewards: finished rows are needed", hint="--rollouts FILE")
     if export.min_gap is not None and to is not Shape.PAIRS:
         raise UsageError("--min-gap is about pairs", hint="--to pairs")
+    if export.on_overflow is not OnOverflow.DROP and export.max_length is None:
+        raise UsageError(f"--on-overflow {export.on_overflow.value}: no row is too long", hint="--max-length N")
+    if division.val is not None:
+        # whatever is written, groups tell into which half
+        export = msgspec.structs.replace(export, group_by=None)
     if export == NO_CHOICE:
         return
-    if to in (Shape.MESSAGES, Shape.PAIRS):
-        _check_text(to, export)
     if to is Shape.ROLLOUTS:
         raise UsageError("finished rows are delivered as they are", hint="these options are for --to rows and the like")
-    whole = Export(reward=export.reward, reward_field=export.reward_field, group_by=export.group_by)
-    if to is Shape.GYM_RESPONSE and export != whole:
-        raise UsageError("gym-response holds whole chains: nothing is cut, masked or weighed in it")
+    if to is Shape.GYM_RESPONSE and export != Export(reward=export.reward, reward_field=export.reward_field):
+        message = "gym-response holds whole chains: nothing is cut, masked, grouped or weighed in it"
+        raise UsageError(message, hint="--to rows and the like")
+    if to in (Shape.MESSAGES, Shape.PAIRS):
+        _check_text(to, export)
+    _check_places(to, export)
     asks_rows = export.reward_field or export.group_by or export.advantage is not AdvantageOf.NONE
     if asks_rows and not with_rows:
         raise UsageError("rewards and groups stand in the finished rows", hint="--rollouts FILE")
+
+
+def _check_places(to: Shape, export: Export) -> None:
+    """Raises UsageError for what a row of a trainer's format has no place for."""
+    from ng_capture.outputs.export.formats import FORMATS
+
+    known = FORMATS.get(to.value)
+    if known is None:
+        return
+    advantages = export.advantage is not AdvantageOf.NONE
+    asked = {
+        "reward": export.reward is not RewardSplit.FULL or export.reward_field is not None,
+        "advantage": advantages,
+        "weight": export.weight is not Weight.ROLLOUT,
+        "group": export.group_by is not None and not advantages,
+    }
+    for name, is_asked in asked.items():
+        if is_asked and name not in known.tells:
+            raise UsageError(f"{to.value} has no place for {name}s", hint="--to rows has one for everything")
+    if known.whole_reward and export.reward is RewardSplit.SHARE:
+        message = f"{to.value}: its trainer takes a rollout's reward from the last row alone: shares would be lost"
+        raise UsageError(message, hint="--reward full")
 
 
 def _check_text(to: Shape, export: Export) -> None:

@@ -1,14 +1,19 @@
 """`ng-capture verify --export`: what an exported file has that its captures do not bear out."""
 
-import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
+
+if TYPE_CHECKING:
+    from ng_capture.outputs.export.proof.prove import Breach
 
 from ng_capture.errors import UsageError
 from ng_capture.files.listing import Listing
 from ng_capture_cli import exits
+from ng_capture_cli.output import Sink, open_sink
 from ng_capture_cli.summary import counted
 from ng_capture_cli.terminal import safe, tell
 
@@ -20,29 +25,25 @@ def print_proof(
     rollouts: str | None,
     jobs: int,
     *,
+    output: str,
     as_json: bool,
     quiet: bool,
 ) -> int:
     """One line for each broken invariant; gives the exit code."""
-    from ng_capture.outputs.export.proof import prove
+    from ng_capture.outputs.export.proof.prove import prove
     from ng_capture.outputs.receipt import receipt_place
     from ng_capture.outputs.rows_file import RowsFile
 
     if not Path(export).is_file():
-        raise UsageError(f"{export}: no such file")
+        raise UsageError(f"{export}: no such file", hint="--export FILE is what ng-capture rebuild wrote")
     place = receipt if receipt is not None else receipt_place(export)
     if not Path(place).is_file():
         raise UsageError(f"{place}: no such receipt", hint="it stands beside what rebuild wrote, or --receipt FILE")
     rows = RowsFile(rollouts) if rollouts is not None else None
     broken: Counter[str] = Counter()
-    for breach in prove(export, place, listing, rows, jobs):
-        broken[breach.invariant] += 1
-        if as_json:
-            sys.stdout.buffer.write(msgspec.json.encode(breach) + b"\n")
-            continue
-        row = "" if breach.row is None else f":{breach.row + 1}"
-        position = "" if breach.position is None else f"token {breach.position}: "
-        sys.stdout.buffer.write(f"{safe(export)}{row}: {breach.invariant}: {position}{safe(breach.message)}\n".encode())
+    with open_sink(output) as sink:
+        for breach in _counted(prove(export, place, listing, rows, jobs), broken):
+            _print(export, breach, sink, as_json=as_json)
     if not quiet:
         if broken:
             names = ", ".join(f"{name} {count:,}" for name, count in sorted(broken.items()))
@@ -50,3 +51,18 @@ def print_proof(
         else:
             tell(f"{export}: every row is what its captures make")
     return exits.FINDINGS if broken else exits.DONE
+
+
+def _counted(breaches: "Iterable[Breach]", broken: Counter[str]) -> "Iterable[Breach]":
+    for breach in breaches:
+        broken[breach.invariant] += 1
+        yield breach
+
+
+def _print(export: str, breach: "Breach", sink: Sink, *, as_json: bool) -> None:
+    if as_json:
+        sink.write(msgspec.json.encode(breach) + b"\n")
+        return
+    row = "" if breach.row is None else f":{breach.row + 1}"
+    position = "" if breach.position is None else f"token {breach.position:,}: "
+    sink.write(f"{safe(export)}{row}: {breach.invariant}: {position}{safe(breach.message)}\n".encode())

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 from ng_capture.errors import UsageError
 from ng_capture.files.listing import Listing
+from ng_capture.files.names import compression_of
 from ng_capture.outputs.export.choices import AdvantageOf, Export, OnOverflow, RewardSplit, Weight
 from ng_capture.outputs.parts import Division
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
@@ -92,9 +93,9 @@ def command(
         min_gap=min_gap,
     )
     division = export_options.division_of(split_by, val, shard_size)
-    output = _checked_output(output, dry_run)
+    output = _checked_output(output, receipt, dry_run=dry_run, seal=seal)
     _check_format(output, to, attach_calls=attach_calls)
-    export_options.check_export(to, export, with_rows=rollouts is not None)
+    export_options.check_export(to, export, division, with_rows=rollouts is not None)
     export_options.check_policy(to, policy)
     if not dry_run:
         export_options.check_division(to, division, output, receipt, with_rows=rollouts is not None)
@@ -154,10 +155,16 @@ def _ended(watch: "_Watch", tally: "Tally", rows: "RowsFile | None", listing: Li
     return exits.FINDINGS if faulty or not summary.trainable else exits.DONE
 
 
-def _checked_output(output: str | None, dry_run: bool) -> str:
-    if dry_run == (output is not None):
-        message = "--dry-run writes nothing: it takes no -o" if dry_run else "-o OUT is wanted"
-        raise UsageError(message, hint="ng-capture rebuild <capture directory> -o OUT")
+def _checked_output(output: str | None, receipt: str | None, *, dry_run: bool, seal: bool) -> str:
+    if dry_run and (output is not None or receipt is not None or seal):
+        message = "--dry-run writes nothing: it takes no -o, no --receipt and no --seal"
+        raise UsageError(message, hint="ng-capture rebuild <capture directory> --dry-run")
+    if not dry_run and output is None:
+        raise UsageError("-o OUT is wanted", hint="ng-capture rebuild <capture directory> -o OUT")
+    if output is not None and (compression := compression_of(output)):
+        plain = output.removesuffix(compression.value)
+        message = f"{output}: what is written is not compressed"
+        raise UsageError(message, hint=f"-o {plain}, or -o - and a pipe")
     return output or "-"
 
 

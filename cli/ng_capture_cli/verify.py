@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ng_capture.outputs.report import RolloutReport, Tally
     from ng_capture.outputs.verify import Unread
 
+from ng_capture.errors import UsageError
 from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture_cli import exits, options
 from ng_capture_cli.export_proof import print_proof
@@ -46,7 +47,12 @@ def command(
     form: TheFormat = Format.TEXT,
     as_json: AsJson = False,
     export: Annotated[
-        str | None, typer.Option("--export", metavar="FILE", help="Prove what rebuild wrote against these captures.")
+        str | None,
+        typer.Option(
+            "--export",
+            metavar="FILE",
+            help="Prove what rebuild wrote against these captures, as its receipt says it was made.",
+        ),
     ] = None,
     receipt: Annotated[
         str | None, typer.Option("--receipt", metavar="FILE", help="Its receipt (default FILE.receipt.json).")
@@ -69,9 +75,13 @@ def command(
     from ng_capture.outputs.verify import Unread, verify
 
     listing = options.find_rollouts(paths, files_from, include, exclude)
+    read = {"the finished rows": rollouts, "the list of paths": files_from}
+    options.check_output(listing, output, {**read, "what is proven": export, "the receipt": receipt})
     if export is not None:
-        return print_proof(export, receipt, listing, rollouts, jobs, as_json=as_json, quiet=quiet)
-    options.check_output(listing, output, {"the finished rows": rollouts, "the list of paths": files_from})
+        in_json = as_json or form is not Format.TEXT
+        return print_proof(export, receipt, listing, rollouts, jobs, output=output, as_json=in_json, quiet=quiet)
+    if receipt is not None:
+        raise UsageError("--receipt is that of an exported file", hint="--export FILE")
     rows = RowsFile(rollouts) if rollouts is not None else None
     tally, unread = Tally(), list[Unread]()
     results = verify(listing, rows, Judging(policy, policy_model, infer_links), jobs)

@@ -67,6 +67,7 @@ class Listing:
         self._directories: list[str] = []
         self._selections: list[Selection] = []
         self._found: dict[str, tuple[int, int]] = {}
+        self._named: Container[str] | None = None
 
     def __len__(self) -> int:
         return len(self._found)
@@ -83,8 +84,18 @@ class Listing:
         for rollout_id in sorted(self._found, key=natural_key):
             yield self.get(rollout_id)
 
+    def only(self, rollout_ids: Container[str]) -> "Listing":
+        """The same paths, where nothing but these rollouts is asked for."""
+        kept = Listing()
+        kept._directories = self._directories
+        kept._found = {rollout_id: place for rollout_id, place in self._found.items() if rollout_id in rollout_ids}
+        kept._named = rollout_ids
+        return kept
+
     def asks_for(self, rollout_id: str) -> bool:
         """True for a rollout that was found, and for one that would belong to a directory that was asked for."""
+        if self._named is not None:
+            return rollout_id in self._named
         return rollout_id in self._found or any(selection.takes(rollout_id) for selection in self._selections)
 
     def get(self, rollout_id: str) -> RolloutFiles:

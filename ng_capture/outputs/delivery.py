@@ -3,6 +3,8 @@
 Every value of the row that is not replaced keeps its bytes: numbers keep their digits, texts their escapes.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ng_capture.outputs.chunks import Chunk, object_of
@@ -25,20 +27,21 @@ def deliver(
     `calls` is what every row tells of the rollout's model calls, where that is wanted.
     """
     if row is not None and data is not None and row.carries_tokens:
-        return [[data.strip()]] if calls is None else [object_of(_start(judgement, data, calls))]
+        return [[data.strip()]] if calls is None else [object_of(members_of(judgement, data, calls))]
     built = project(judgement)
     masked = judgement.verdict == "masked"
     if isinstance(built, NoProjection):
-        return [_marked(_start(judgement, data, calls), judgement.metrics, built.error, masked=masked)]
+        return [_marked(members_of(judgement, data, calls), judgement.metrics, built.error, masked=masked)]
     made = []
     for projection in built:
-        members_of_row = _start(judgement, data, calls)
-        members_of_row["response"] = _response(judgement, projection, members_of_row.get("response"), row)
-        made.append(_marked(members_of_row, judgement.metrics, None, masked=masked))
+        members = members_of(judgement, data, calls)
+        members["response"] = response_in(members, judgement.rollout_id, projection, row, model="")
+        made.append(_marked(members, judgement.metrics, None, masked=masked))
     return made
 
 
-def _start(judgement: Judgement, data: bytes | None, calls: bytes | None) -> dict[str, list[Chunk]]:
+def members_of(judgement: Judgement, data: bytes | None, calls: bytes | None = None) -> dict[str, list[Chunk]]:
+    """The members of a finished row as they are spelled, of one that names its rollout where there is none."""
     row = _members(data) if data is not None else {"_ng_rollout_id": _encoded(judgement.rollout_id)}
     return _with_calls(row, calls)
 
@@ -52,11 +55,13 @@ def _with_calls(row: dict[str, list[Chunk]], calls: bytes | None) -> dict[str, l
     return row if calls is None else {**row, _CALLS: [calls]}
 
 
-def _response(
-    judgement: Judgement, built: Projection, captured: list[Chunk] | None, row: RolloutRow | None
+def response_in(
+    row_members: Mapping[str, list[Chunk]], rollout_id: str, built: Projection, row: RolloutRow | None, *, model: str
 ) -> list[Chunk]:
+    """The response of a finished row with the rebuilt items, or one of `model` around them where it has none."""
+    captured = row_members.get("response")
     if row is None or row.evidence.response is None or captured is None:
-        return built.response(judgement.rollout_id, "")
+        return built.response(rollout_id, model)
     inner = _members(b"".join(captured))
     inner["output"] = built.output
     return object_of(inner)

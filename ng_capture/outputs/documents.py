@@ -34,6 +34,7 @@ class _Whole(msgspec.Struct, Generic[Entry], frozen=True):
 class _Output(msgspec.Struct, frozen=True):
     name: str
     size: int
+    rows: int
     sha256: str
 
 

@@ -1,6 +1,7 @@
 """Rebuild preference pairs: groups are gone through first, then each pair is read again where it is written."""
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 
 import msgspec
 
@@ -47,24 +48,29 @@ def make_pair(judgement: Judgement, job: VerifyTask, how: Rebuild, place: Place)
     """What is written of a rollout: its pair at the first of both; raises TooLong and SurroundingsError."""
     side = _side(judgement, job, how)
     if place.pair is None or place.partner is None:
-        return Made(left_out=tuple(_left_out(side, place)), trained=0)
+        return _alone(side, place)
     partner = place.partner
     if not isinstance(side, Side):
         raise SurroundingsError(f"{job.rollout_id}: changed while it was read")
+    made = Made(trained=side.trained, untrained=side.untrained, partner=partner.rollout_id)
     if natural_key(partner.rollout_id) < natural_key(job.rollout_id):
-        return Made(trained=side.trained, partner=partner.rollout_id)
+        return made
     other = _side(judge_task(partner), partner, how)
     if not isinstance(other, Side) or (other.prompt, other.text.tools) != (side.prompt, side.text.tools):
         raise SurroundingsError(f"{partner.rollout_id}: changed while it was read")
     both = (side, other) if place.pair.chosen == job.rollout_id else (other, side)
-    return Made(lines=[[pair_line(place.pair, *both)]], trained=side.trained, partner=partner.rollout_id)
+    return msgspec.structs.replace(made, lines=[[pair_line(place.pair, *both)]])
 
 
-def _left_out(side: Side | LeftOut | None, place: Place) -> Iterator[LeftOut]:
+def _alone(side: Side | LeftOut | None, place: Place) -> Made:
+    """Nothing of a rollout that stands in no pair, and why."""
+    if side is None:
+        return Made(trained=0)
     if isinstance(side, LeftOut):
-        yield side
-    elif place.left_out is not None:
-        yield place.left_out
+        return Made(left_out=(side,), trained=0, untrained=side.untrained)
+    reason = "unpaired" if place.left_out is None else place.left_out.reason
+    told = () if place.left_out is None else (place.left_out,)
+    return Made(left_out=told, trained=0, untrained=Counter(side.untrained) + Counter({reason: side.trained}))
 
 
 def _side(judgement: Judgement, job: VerifyTask, how: Rebuild) -> Side | LeftOut | None:

@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 
 from ng_capture.errors import UsageError
 from ng_capture.files.writing import AtomicFile
-from ng_capture.outputs.export.formats.interface import ColumnType, Kind, Record
+from ng_capture.outputs.export.formats import FORMATS
+from ng_capture.outputs.export.formats.interface import ColumnType, Kind, Record, as_kind
+from ng_capture.outputs.rebuilding import Shape
 from ng_capture.outputs.training_rows import TableRow
 
 _GROUP_TOKENS = 500_000
@@ -116,6 +118,7 @@ class RecordTable:
 
     def __init__(self, file: AtomicFile, columns: Mapping[str, Kind]) -> None:
         _give_memory_back()
+        self._columns = columns
         self._schema = schema_of(columns)
         self._writer = pq.ParquetWriter(_Stream(file), self._schema, compression="zstd")
         self._start()
@@ -125,7 +128,7 @@ class RecordTable:
         self._tokens = 0
 
     def add(self, record: Record) -> None:
-        self._group.append(record)
+        self._group.append(as_kind(self._columns, record))
         self._tokens += sum(len(value) for value in record.values() if isinstance(value, list))
         if self._tokens >= _GROUP_TOKENS or len(self._group) >= _GROUP_ROWS:
             self._write()
@@ -170,6 +173,17 @@ def read_records(path: str) -> Iterator[Record]:
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise UsageError(f"{path}: no Parquet file: {error}") from error
+
+
+def as_stored(shape: Shape, row: Record) -> Record:
+    """A row as its format's columns give it back."""
+    if shape is Shape.ROWS:
+        schema, row = SCHEMA, in_columns(row)
+    else:
+        columns = FORMATS[shape.value].columns
+        schema, row = schema_of(columns), as_kind(columns, row)
+    (stored,) = pa.Table.from_pylist([row], schema).to_pylist()
+    return dict(stored)
 
 
 def read_views(path: str) -> Iterator[Record]:

@@ -1,7 +1,7 @@
 """Rebuild what can be trusted: finished rows with tokens, or training rows, and the receipt that covers them."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -13,6 +13,7 @@ from ng_capture.outputs.delivery import deliver, deliver_unjudged
 from ng_capture.outputs.export.choices import NO_CHOICE, AdvantageOf
 from ng_capture.outputs.export.cutting import LeftOut, TooLong
 from ng_capture.outputs.export.formats.interface import Record
+from ng_capture.outputs.export.gym_response import gym_responses
 from ng_capture.outputs.export.made import Made, make, scored
 from ng_capture.outputs.export.rewards import Scored, advantages, group_of
 from ng_capture.outputs.export.text.messages import make_messages
@@ -59,6 +60,7 @@ class Rebuilt(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     records: list[Record] = []
     left_out: tuple[LeftOut, ...] = ()
     trained: int = 0
+    untrained: Mapping[str, int] = {}
     receipt: ReceiptRollout | None = None
     calls: int = 0
     notice: str | None = None
@@ -158,6 +160,7 @@ def rebuild_rollout(task: RebuildTask) -> Rebuilt:
         records=made.records,
         left_out=made.left_out,
         trained=judgement.accounting.trained if made.trained is None else made.trained,
+        untrained=made.untrained,
         receipt=receipt_rollout(judgement, row, job.directory, sealing.sealed),
         calls=len(judgement.analysis.calls),
         notice=sealing.notice,
@@ -193,6 +196,8 @@ def _made(judgement: Judgement, row: RolloutRow | None, task: RebuildTask) -> Ma
         if judgement.verdict == "masked" and how.masked is Masked.DROP:
             return Made()
         return Made(lines=deliver(judgement, row, job.row, _calls(job, how, judgement.snapshot)))
+    if how.shape is Shape.GYM_RESPONSE:
+        return Made(lines=gym_responses(judgement, row, job.row, how))
     if how.shape is not Shape.ROWS or how.export != NO_CHOICE:
         return make(judgement, row, how, task.advantage)
     rows = training_rows(judgement, row)

@@ -18,6 +18,7 @@ from ng_capture.outputs.chunks import Chunk
 from ng_capture.outputs.export.choices import NO_CHOICE
 from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.parts import Part
+from ng_capture.outputs.places import RowPlaces
 from ng_capture.outputs.rebuild import Rebuilt
 from ng_capture.outputs.rebuilding import Rebuild, Shape
 from ng_capture.outputs.receipt import ReceiptOptions, ReceiptOutput, receipt_head, receipt_place, receipt_tail
@@ -48,7 +49,6 @@ class RebuildWriter:
         part: Part | None = None,
     ) -> None:
         self.output = output
-        self.rows = 0
         self._printed = 0
         self._hash = hashlib.sha256()
         self._options = _options(how, rows, part)
@@ -57,10 +57,15 @@ class RebuildWriter:
         place = receipt if receipt is not None else None if output == "-" else receipt_place(output)
         self._receipt = AtomicFile(Path(place)) if place is not None else None
         self._entries = 0
-        self._shared: dict[str, tuple[int, ...]] = {}
+        self._places = RowPlaces()
         self._table: _Table | None = None
         self._complete = False
         self._stack = contextlib.ExitStack()
+
+    @property
+    def rows(self) -> int:
+        """Rows written."""
+        return self._places.rows
 
     @property
     def size(self) -> int:
@@ -119,7 +124,7 @@ class RebuildWriter:
         for row in (*result.table, *result.records):
             assert self._table is not None
             self._table.add(row)
-        self._note(result, result.rows)
+        self._note(result)
 
     def _write(self, line: list[Chunk]) -> None:
         if self._file is not None:
@@ -145,24 +150,11 @@ class RebuildWriter:
                 self._table.abandon()
         return False
 
-    def _note(self, result: Rebuilt, count: int) -> None:
-        if self._receipt is not None and result.receipt is not None:
-            places = self._places_of(result, count)
-            # what was left out may still be wanted
-            covered = result.receipt.covered and bool(places) and not result.left_out
-            entry = msgspec.structs.replace(result.receipt, rows=places, covered=covered)
+    def _note(self, result: Rebuilt) -> None:
+        entry = self._places.entry(result)
+        if self._receipt is not None and entry is not None:
             self._receipt.write(b",\n" if self._entries else b"\n", msgspec.json.encode(entry))
             self._entries += 1
-        self.rows += count
-
-    def _places_of(self, result: Rebuilt, count: int) -> tuple[int, ...]:
-        """The rows of a rollout; one that shares its row with another has it where the first of both was written."""
-        places = tuple(range(self.rows, self.rows + count))
-        if result.partner is None or result.receipt is None:
-            return places
-        if places:
-            self._shared[result.partner] = places
-        return places or self._shared.pop(result.receipt.rollout_id, ())
 
     def _drop_old_receipt(self, kind: type[BaseException] | None, *_: object) -> bool:
         if kind is None and self._receipt is not None:

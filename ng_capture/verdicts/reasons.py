@@ -122,8 +122,10 @@ no_trainable_tokens | warning | after the cut no trained token is left; no row |
 reward_missing | warning | the format needs a reward and the finished row has none | give the finished rows (--rollouts), or name the field (--reward-field)
 below_min_trainable | warning | fewer trained tokens than --min-trainable; no row | lower it
 messages_missing | warning | no raw call holds the whole conversation of the chain as text: none is there, it has no answer, it rests on history that the server held, or it holds media; no row | keep .capture.jsonl beside the tokens, or export tokens
-group_missing | warning | the finished row names no group, so there is nothing to pair the rollout with | give the finished rows (--rollouts), or name the field (--group-by)
+advantage_missing | warning | the trainer takes advantages from the rows, and nobody in its group is there to compare the rollout with; no row | sample more rollouts of a task, or --advantage mean-centred
+group_missing | warning | the finished row names no group, so there is nothing to compare the rollout with, or to pair it with | give the finished rows (--rollouts), or name the field (--group-by)
 prompts_differ | warning | the best and the worst rollout of a group were not asked the same first; no pair | see what is put into the prompt: a date, a path, an id
+unpaired | info | neither the best nor the worst rollout of its group; in no pair | nothing
 reward_gap_small | warning | the rewards of the best and the worst rollout of a group are not far enough apart; no pair | lower --min-gap; where all are equal the task is too easy or too hard
 # gc: why a rollout or file is kept
 masked | info | evidence of a masked rollout | --include-masked, once you know why

@@ -1,12 +1,18 @@
 """Rows that are too long, stopped at their limit, or hardly trained (policies-and-exports.md 4.1, T41 and T43)."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from ng_capture.outputs.export.choices import Export, OnOverflow
 from ng_capture.outputs.export.flat import FlatRow
 from ng_capture.outputs.training_rows import Span
+from ng_capture.records.raw_call import LENGTH_STOPS
+
+_TOO_LONG = "over_max_length"
+LENGTH_STOPPED = "length_stopped"
+_LENGTH = "length"
 
 
 class TooLong(ValueError):
@@ -14,34 +20,55 @@ class TooLong(ValueError):
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """A row that is not exported; `reason` is a name of the registry."""
+    """A row that is not exported; `reason` is a name of the registry.
+
+    `untrained` counts by reason the tokens that would have been trained in it.
+    """
 
     reason: str
     detail: str
+    untrained: Mapping[str, int] = {}
+
+
+def left_out(row: FlatRow, reason: str, detail: str) -> LeftOut:
+    """Why a row is not exported, and what its tokens are lost to."""
+    return LeftOut(reason, detail, Counter(row.untrained) + Counter({reason: row.trained}))
+
+
+def untrained_of(rows: Iterable[FlatRow], left_out: Iterable[LeftOut]) -> Counter[str]:
+    """How many tokens of a rollout carry no loss in what is exported although the policy trains them, by reason."""
+    total: Counter[str] = Counter()
+    for counts in (*(row.untrained for row in rows), *(each.untrained for each in left_out)):
+        total.update(counts)
+    return total
 
 
 def fitted(row: FlatRow, export: Export) -> FlatRow | LeftOut:
     """The row as it may be exported; raises TooLong."""
-    if export.mask_truncated and row.head.truncated:
-        row = _masked_last(row)
     if export.max_length is not None and len(row.tokens) > export.max_length:
+        detail = f"{len(row.tokens):,} tokens, at most {export.max_length:,}"
         if export.on_overflow is OnOverflow.FAIL:
-            raise TooLong(f"{len(row.tokens):,} tokens, at most {export.max_length:,}")
+            raise TooLong(detail)
         if export.on_overflow is OnOverflow.DROP:
-            return LeftOut("over_max_length", f"{len(row.tokens):,} tokens, at most {export.max_length:,}")
+            return left_out(row, _TOO_LONG, detail)
         row = _cut(row, _end(row, export.max_length, export.on_overflow))
+    if export.mask_truncated:
+        row = _masked_last(row)
     if not row.trained:
-        return LeftOut("no_trainable_tokens", "no token carries loss")
+        return left_out(row, "no_trainable_tokens", "no token carries loss")
     if row.trained < export.min_trainable:
-        return LeftOut("below_min_trainable", f"{row.trained:,} trained tokens, at least {export.min_trainable:,}")
+        detail = f"{row.trained:,} trained tokens, at least {export.min_trainable:,}"
+        return left_out(row, "below_min_trainable", detail)
     return row
 
 
 def _masked_last(row: FlatRow) -> FlatRow:
-    """The generation that stopped at its limit carries no loss; it is the last one."""
-    start = row.head.spans[-1].start
-    mask = [*row.loss_mask[:start], *[0] * (len(row.loss_mask) - start)]
-    return _with_arrays(row, row.tokens, mask)
+    """A generation that ends the row and stopped at a limit carries no loss."""
+    last = row.head.spans[-1] if row.head.spans else None
+    if last is None or last.kind != "gen" or row.head.finish_reasons[-1] not in LENGTH_STOPS:
+        return row
+    mask = [*row.loss_mask[: last.start], *[0] * (len(row.loss_mask) - last.start)]
+    return _with_mask(row, mask, LENGTH_STOPPED)
 
 
 def _end(row: FlatRow, limit: int, how: OnOverflow) -> int:
@@ -52,18 +79,25 @@ def _end(row: FlatRow, limit: int, how: OnOverflow) -> int:
 
 
 def _cut(row: FlatRow, end: int) -> FlatRow:
-    spans = tuple(_spans_until(row.head.spans, end))
+    """The first tokens of a row. What a call generated behind them it did not in this row: it stopped at the limit."""
+    head, ends = row.head, {span.call_id: span.end for span in row.head.spans}
+    spans = tuple(_spans_until(head.spans, end))
     calls = tuple(dict.fromkeys(span.call_id for span in spans))
-    whole = end == (spans[-1].end if spans else 0) and len(calls) == len({*calls})
-    head = msgspec.structs.replace(
-        row.head,
+    reasons = dict(zip(head.calls, head.finish_reasons, strict=True))
+    shorter = msgspec.structs.replace(
+        head,
         spans=spans,
         calls=calls,
-        finish_reasons=row.head.finish_reasons[: len(calls)],
-        truncated=row.head.truncated if whole and calls == row.head.calls else None,
+        finish_reasons=tuple(reasons[call] if ends[call] <= end else _LENGTH for call in calls),
+        truncated=True,
     )
-    cut = msgspec.structs.replace(row, head=head, experts=None if row.experts is None else row.experts[:end])
-    return _with_arrays(cut, row.tokens[:end], row.loss_mask[:end])
+    cut = msgspec.structs.replace(
+        row,
+        head=shorter,
+        tokens=row.tokens[:end],
+        experts=None if row.experts is None else row.experts[:end],
+    )
+    return _with_mask(cut, row.loss_mask[:end], _TOO_LONG)
 
 
 def _spans_until(spans: tuple[Span, ...], end: int) -> Iterator[Span]:
@@ -72,8 +106,9 @@ def _spans_until(spans: tuple[Span, ...], end: int) -> Iterator[Span]:
             yield span if span.end <= end else msgspec.structs.replace(span, end=end)
 
 
-def _with_arrays(row: FlatRow, tokens: list[int], mask: list[int]) -> FlatRow:
-    """The row with these tokens and this mask; what carries no loss has log probability 0.0."""
+def _with_mask(row: FlatRow, mask: list[int], reason: str) -> FlatRow:
+    """The row with this mask; what carries no loss has log probability 0.0."""
     pairs = zip(row.log_probs, mask, strict=False)
     log_probs = [log_prob if trained else 0.0 for log_prob, trained in pairs]
-    return msgspec.structs.replace(row, tokens=tokens, loss_mask=mask, log_probs=log_probs)
+    untrained = Counter(row.untrained) + Counter({reason: row.trained - sum(mask)})
+    return msgspec.structs.replace(row, loss_mask=mask, log_probs=log_probs, untrained=untrained)

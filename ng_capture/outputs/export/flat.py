@@ -1,18 +1,24 @@
 """A training row with its arrays as lists, to be cut, masked and laid out for a trainer."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ng_capture.outputs.training_rows import RowHead, TrainingRow
 
 
 class FlatRow(msgspec.Struct, frozen=True, eq=False):
-    """Tokens, loss mask and log probabilities of full, equal length, unshifted; 0.0 where the mask is 0."""
+    """Tokens, loss mask and log probabilities of full, equal length, unshifted; 0.0 where the mask is 0.
+
+    `untrained` counts by reason the tokens that carried loss before the row was cut or masked.
+    """
 
     head: RowHead
     tokens: list[int]
     loss_mask: list[int]
     log_probs: list[float]
     experts: list[list[list[int]] | None] | None
+    untrained: Mapping[str, int] = {}
 
     @property
     def trained(self) -> int:
@@ -25,17 +31,9 @@ class FlatRow(msgspec.Struct, frozen=True, eq=False):
         return max(1, next(span.start for span in self.head.spans if span.kind == "gen"))
 
     @property
-    def stop(self) -> str:
-        """Why the last call of the row ended, `stop` where that is not known."""
-        return self.head.finish_reasons[-1] or "stop"
-
-    def per_token_versions(self) -> list[str | None]:
-        """The weights that sampled each generated token, None elsewhere (case T39)."""
-        versions: list[str | None] = [None] * len(self.tokens)
-        for span in self.head.spans:
-            if span.kind == "gen" and span.weight_version is not None:
-                versions[span.start : span.end] = [str(span.weight_version)] * (span.end - span.start)
-        return versions
+    def stop(self) -> str | None:
+        """Why the last call of the row ended; None where that is not known."""
+        return self.head.finish_reasons[-1]
 
 
 def flat_row(row: TrainingRow) -> FlatRow:

@@ -25,5 +25,6 @@ HF_LABELS = TrainerFormat(
     columns={"input_ids": "ids", "attention_mask": "mask", "labels": "ids"},
     row=_row,
     read=_read,
+    tells=frozenset(),
     drops="log probabilities, rewards, spans: three columns are all that every one of these loaders takes",
 )

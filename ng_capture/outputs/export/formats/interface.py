@@ -1,11 +1,12 @@
 """What a format is: the columns of its rows, how one is made of a flat row, and what its trainer must know."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from ng_capture.outputs.export.flat import FlatRow
+from ng_capture.outputs.training_rows import RowHead
 
 ColumnType = Literal["ids", "mask", "floats", "text", "number", "int", "flag"]
 """Lists of int32, int8, float32; a string; a double; an int64; a bool."""
@@ -23,8 +24,43 @@ SPAN: Mapping[str, Kind] = {
 }
 """A span of a row as its JSON tells it; versions are numbers or names."""
 
+PROVENANCE: Mapping[str, Kind] = {
+    "rollout_id": "text",
+    "trajectory_index": "int",
+    "n_trajectories": "int",
+    "row_weight": "number",
+    "advantage": "number",
+    "spans": [SPAN],
+}
+"""What a row tells of itself where its format has room for it; see `provenance`."""
+
 Record = Mapping[str, Any]
 """A row as it is written, by column."""
+
+Told = Literal["reward", "advantage", "weight", "group"]
+"""What is made of the finished rows, or chosen, and has a place in a row or not."""
+ALL_TOLD: frozenset[Told] = frozenset(get_args(Told))
+
+
+def as_kind(kind: Kind, value: Any) -> Any:
+    """The value as a column of the kind holds it: texts are texts whatever they were."""
+    if isinstance(kind, Mapping) and isinstance(value, Mapping):
+        return {name: as_kind(each, value.get(name)) for name, each in kind.items()}
+    if isinstance(kind, list) and not isinstance(kind[0], str):
+        return [as_kind(kind[0], each) for each in value]
+    return str(value) if kind == "text" and value is not None else value
+
+
+def provenance(head: RowHead) -> Record:
+    """Whose row it is, which part of its rollout, and the calls and weights that its tokens come from."""
+    return {
+        "rollout_id": head.rollout_id,
+        "trajectory_index": head.trajectory_index,
+        "n_trajectories": head.n_trajectories,
+        "row_weight": head.row_weight,
+        "advantage": head.advantage,
+        "spans": msgspec.to_builtins(head.spans),
+    }
 
 
 class Arrays(msgspec.Struct, frozen=True, eq=False):
@@ -49,10 +85,11 @@ class TrainerFormat(msgspec.Struct, frozen=True):
     """A format for one trainer.
 
     `trainer` and `checked` say for whom, and which version was read or run. `alignment` is where a token's mask and log
-    probability stand, `drops` what the format has no place for. `row` makes the values of one row by column; a rollout
-    without a reward never gets there where `needs_reward`. `read` is the way back; it raises what indexing raises
-    for a row of another shape. `tables`: it can be a columnar file. `takes_advantages`: its trainer takes them from the
-    row, so that where they are asked for a row without one is none.
+    probability stand, `drops` what the format has no place for, `tells` what it has one for. `row` makes the values of
+    one row by column; a rollout without a reward never gets there where `needs_reward`. `read` is the way back; it
+    raises what indexing raises for a row of another shape. `tables`: it can be a columnar file. `takes_advantages`: its
+    trainer takes them from the row, so that where they are asked for a row without one is none. `whole_reward`: its
+    trainer takes the reward of a rollout from its last row alone.
     """
 
     name: str
@@ -62,7 +99,9 @@ class TrainerFormat(msgspec.Struct, frozen=True):
     columns: Mapping[str, Kind]
     row: Callable[[FlatRow], Record]
     read: Callable[[Record], Arrays]
+    tells: frozenset[Told] = ALL_TOLD
     needs_reward: bool = False
+    whole_reward: bool = False
     drops: str = ""
     tables: bool = True
     takes_advantages: bool = False

@@ -33,6 +33,7 @@ PRIME_RL = TrainerFormat(
     },
     row=_row,
     read=lambda row: split_arrays(row, "prompt_ids", "completion_ids", "completion_mask", "completion_logprobs"),
+    tells=frozenset({"reward", "advantage"}),
     needs_reward=True,
     drops="spans, weight versions, ids: build TrainingSample(**row) with the names of your commit",
     tables=False,

@@ -1,7 +1,14 @@
 """`skyrl-sft` and `skyrl`: SkyRL's loss-masked rows, and its generator output with one trajectory step a row."""
 
 from ng_capture.outputs.export.flat import FlatRow
-from ng_capture.outputs.export.formats.interface import Arrays, Record, TrainerFormat, split_arrays
+from ng_capture.outputs.export.formats.interface import (
+    PROVENANCE,
+    Arrays,
+    Record,
+    TrainerFormat,
+    provenance,
+    split_arrays,
+)
 
 
 def _sft(row: FlatRow) -> Record:
@@ -24,6 +31,8 @@ def _step(row: FlatRow) -> Record:
         "stop_reasons": row.stop,
         "trajectory_ids": head.rollout_id,
         "is_last_step": last,
+        "group_id": head.group_id,
+        **provenance(head),
     }
 
 
@@ -35,6 +44,7 @@ SKYRL_SFT = TrainerFormat(
     columns={"input_ids": "ids", "loss_mask": "mask"},
     row=_sft,
     read=lambda row: Arrays(list(row["input_ids"]), list(row["loss_mask"]), None),
+    tells=frozenset(),
     drops="log probabilities, rewards, spans",
 )
 SKYRL = TrainerFormat(
@@ -51,9 +61,11 @@ SKYRL = TrainerFormat(
         "stop_reasons": "text",
         "trajectory_ids": "text",
         "is_last_step": "flag",
+        "group_id": "text",
+        **PROVENANCE,
     },
     row=_step,
     read=lambda row: split_arrays(row, "prompt_token_ids", "response_ids", "loss_masks", "rollout_logprobs"),
     needs_reward=True,
-    drops="spans and weight versions",
+    whole_reward=True,
 )

@@ -1,9 +1,7 @@
 """`slime`: sample dictionaries as slime and miles keep them, one a line."""
 
-import msgspec
-
 from ng_capture.outputs.export.flat import FlatRow
-from ng_capture.outputs.export.formats.interface import SPAN, Arrays, Record, TrainerFormat
+from ng_capture.outputs.export.formats.interface import PROVENANCE, Arrays, Record, TrainerFormat, provenance
 
 
 def _row(row: FlatRow) -> Record:
@@ -22,12 +20,7 @@ def _row(row: FlatRow) -> Record:
         "prompt": "",
         "response": "",
         "label": None,
-        "metadata": {
-            "spans": msgspec.to_builtins(head.spans),
-            "trajectory_index": head.trajectory_index,
-            "n_trajectories": head.n_trajectories,
-            "row_weight": head.row_weight,
-        },
+        "metadata": provenance(head),
     }
 
 
@@ -55,12 +48,7 @@ SLIME = TrainerFormat(
         "prompt": "text",
         "response": "text",
         "label": "text",
-        "metadata": {
-            "spans": [SPAN],
-            "trajectory_index": "int",
-            "n_trajectories": "int",
-            "row_weight": "number",
-        },
+        "metadata": PROVENANCE,
     },
     row=_row,
     read=_read,

@@ -1,15 +1,13 @@
 """`tinker`: one datum a line, of SFT, or of RL where advantages are asked for.
 
-`provenance` stands beside the datum, whose wire model takes two keys only: what the row is, and the runs that tile its
-input and its targets, for `Datum.with_provenance`.
+`provenance` stands beside the datum, whose wire model takes two keys only: what the row is, the loss mask of all its
+tokens, unshifted, and the runs that tile its input and its targets, for `Datum.with_provenance`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 
-import msgspec
-
 from ng_capture.outputs.export.flat import FlatRow
-from ng_capture.outputs.export.formats.interface import SPAN, Arrays, Kind, Record, TrainerFormat
+from ng_capture.outputs.export.formats.interface import PROVENANCE, Arrays, Kind, Record, TrainerFormat, provenance
 from ng_capture.outputs.training_rows import Span
 
 _TENSOR: Mapping[str, Kind] = {"dtype": "text", "shape": ["int"]}
@@ -29,13 +27,10 @@ def _row(row: FlatRow) -> Record:
         "model_input": {"chunks": [{"type": "encoded_text", "tokens": row.tokens[:-1]}]},
         "loss_fn_inputs": inputs,
         "provenance": {
-            "rollout_id": head.rollout_id,
+            **provenance(head),
             "group_id": head.group_id,
-            "trajectory_index": head.trajectory_index,
-            "n_trajectories": head.n_trajectories,
             "reward": head.reward,
-            "row_weight": head.row_weight,
-            "spans": msgspec.to_builtins(head.spans),
+            "loss_mask": row.loss_mask,
             "model_input_spans": list(_runs(head.spans, 0, size)),
             "loss_fn_input_spans": list(_runs(head.spans, 1, size + 1)),
         },
@@ -60,9 +55,10 @@ def _read(row: Record) -> Arrays:
     tokens = [*row["model_input"]["chunks"][0]["tokens"][:1], *inputs["target_tokens"]["data"]]
     if "weights" in inputs:
         return Arrays(tokens, [0, *(int(weight != 0.0) for weight in inputs["weights"]["data"])], None)
-    # a token of probability 1 is told by its advantage; one that has none either trains nothing
-    log_probs, gains = [0.0, *inputs["logprobs"]["data"]], [0.0, *inputs["advantages"]["data"]]
-    return Arrays(tokens, [int(any(pair)) for pair in zip(log_probs, gains, strict=True)], log_probs)
+    # whatever has an advantage is trained; of what has none, the log probability may be 0.0 as well
+    gains, mask = [0.0, *inputs["advantages"]["data"]], row["provenance"]["loss_mask"]
+    trained = [int(bool(gain) or bool(bit)) for gain, bit in zip(gains, mask, strict=True)]
+    return Arrays(tokens, trained, [0.0, *inputs["logprobs"]["data"]])
 
 
 def _tensor(data: list[int] | list[float], dtype: str) -> Record:
@@ -83,13 +79,10 @@ TINKER = TrainerFormat(
             "advantages": {"data": "floats", **_TENSOR},
         },
         "provenance": {
-            "rollout_id": "text",
+            **PROVENANCE,
             "group_id": "text",
-            "trajectory_index": "int",
-            "n_trajectories": "int",
             "reward": "number",
-            "row_weight": "number",
-            "spans": [SPAN],
+            "loss_mask": "mask",
             "model_input_spans": [_RUN],
             "loss_fn_input_spans": [_RUN],
         },

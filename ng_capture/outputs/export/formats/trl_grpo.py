@@ -1,7 +1,7 @@
 """`trl-grpo`: what a replay rollout function of TRL's GRPO gives back, one completion a row."""
 
 from ng_capture.outputs.export.flat import FlatRow
-from ng_capture.outputs.export.formats.interface import Record, TrainerFormat, split_arrays
+from ng_capture.outputs.export.formats.interface import PROVENANCE, Record, TrainerFormat, provenance, split_arrays
 
 
 def _row(row: FlatRow) -> Record:
@@ -13,10 +13,7 @@ def _row(row: FlatRow) -> Record:
         "env_mask": row.loss_mask[start:],
         "reward": head.reward,
         "group_id": head.group_id,
-        "rollout_id": head.rollout_id,
-        "trajectory_index": head.trajectory_index,
-        "n_trajectories": head.n_trajectories,
-        "row_weight": head.row_weight,
+        **provenance(head),
     }
 
 
@@ -32,13 +29,9 @@ TRL_GRPO = TrainerFormat(
         "env_mask": "mask",
         "reward": "number",
         "group_id": "text",
-        "rollout_id": "text",
-        "trajectory_index": "int",
-        "n_trajectories": "int",
-        "row_weight": "number",
+        **PROVENANCE,
     },
     row=_row,
     read=lambda row: split_arrays(row, "prompt_ids", "completion_ids", "env_mask", "logprobs"),
     needs_reward=True,
-    drops="spans and weight versions",
 )

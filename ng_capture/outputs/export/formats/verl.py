@@ -1,7 +1,7 @@
 """`verl`: unpadded prompts and responses; a loader pads them into a batch."""
 
 from ng_capture.outputs.export.flat import FlatRow
-from ng_capture.outputs.export.formats.interface import Record, TrainerFormat, split_arrays
+from ng_capture.outputs.export.formats.interface import PROVENANCE, Record, TrainerFormat, provenance, split_arrays
 
 
 def _row(row: FlatRow) -> Record:
@@ -13,9 +13,7 @@ def _row(row: FlatRow) -> Record:
         "rollout_log_probs": row.log_probs[start:],
         "score": head.reward,
         "uid": head.group_id,
-        "rollout_id": head.rollout_id,
-        "trajectory_index": head.trajectory_index,
-        "n_trajectories": head.n_trajectories,
+        **provenance(head),
     }
 
 
@@ -31,12 +29,9 @@ VERL = TrainerFormat(
         "rollout_log_probs": "floats",
         "score": "number",
         "uid": "text",
-        "rollout_id": "text",
-        "trajectory_index": "int",
-        "n_trajectories": "int",
+        **PROVENANCE,
     },
     row=_row,
     read=lambda row: split_arrays(row, "prompts", "responses", "response_mask", "rollout_log_probs"),
     needs_reward=True,
-    drops="spans and weight versions",
 )

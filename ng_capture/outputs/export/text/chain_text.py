@@ -7,7 +7,7 @@ import msgspec
 
 from ng_capture.files.listing import RolloutFiles
 from ng_capture.ingest.messages import ASSISTANT, Message, ToolCall
-from ng_capture.outputs.export.cutting import LeftOut
+from ng_capture.outputs.export.cutting import LeftOut, left_out
 from ng_capture.outputs.export.flat import FlatRow
 from ng_capture.outputs.export.text.chat_form import in_chat_form
 from ng_capture.outputs.export.text.talk import NO_CALL, Talk, read_talks
@@ -47,7 +47,7 @@ def _chain_text(row: FlatRow, talks: Mapping[str, Talk]) -> ChainText | LeftOut:
     end = row.head.calls[-1]
     last = talks.get(end, NO_CALL)
     if last.fault is not None or last.answer is None:
-        return LeftOut("messages_missing", f"call {end}: {last.fault}")
+        return left_out(row, "messages_missing", f"call {end}: {last.fault}")
     turns = [*last.history, last.answer]
     trained = set[int]()
     for call in _with_loss(row):

@@ -2,7 +2,7 @@
 
 from ng_capture.files.listing import RolloutFiles
 from ng_capture.outputs.chunks import Chunk
-from ng_capture.outputs.export.cutting import LeftOut
+from ng_capture.outputs.export.cutting import LeftOut, untrained_of
 from ng_capture.outputs.export.flat import FlatRow
 from ng_capture.outputs.export.formats.interface import Record
 from ng_capture.outputs.export.made import Made, fitting
@@ -25,7 +25,9 @@ def make_messages(judgement: Judgement, row: RolloutRow | None, files: RolloutFi
             told.append((each, text))
     rows = rewarded([each for each, _ in told], how.export, None)
     lines: list[list[Chunk]] = [[encode_json(_record(each, text))] for each, (_, text) in zip(rows, told, strict=True)]
-    return Made(lines=lines, left_out=(*left_out, *unspoken), trained=sum(each.trained for each in rows))
+    left = (*left_out, *unspoken)
+    trained = sum(each.trained for each in rows)
+    return Made(lines=lines, left_out=left, trained=trained, untrained=untrained_of(rows, left))
 
 
 def _record(row: FlatRow, text: ChainText) -> Record:

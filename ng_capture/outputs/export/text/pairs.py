@@ -8,7 +8,7 @@ import msgspec
 
 from ng_capture.files.listing import RolloutFiles
 from ng_capture.ingest.messages import Message
-from ng_capture.outputs.export.cutting import LeftOut
+from ng_capture.outputs.export.cutting import LeftOut, left_out
 from ng_capture.outputs.export.made import fitting
 from ng_capture.outputs.export.text.chain_text import ChainText, chain_texts
 from ng_capture.outputs.export.text.chat_form import in_chat_form
@@ -25,6 +25,7 @@ class Side(msgspec.Struct, frozen=True):
     reward: float
     text: ChainText
     trained: int
+    untrained: Mapping[str, int]
 
     @property
     def prompt(self) -> tuple[Message, ...]:
@@ -63,16 +64,20 @@ def side_of(
     judgement: Judgement, row: RolloutRow | None, files: RolloutFiles | None, how: Rebuild
 ) -> Side | LeftOut | None:
     """A rollout as a side of a pair, or why it is none; None where it is masked. Raises TooLong, SurroundingsError."""
-    flat, left_out = fitting(judgement, row, how)
+    flat, left = fitting(judgement, row, how)
     if not flat:
-        return left_out[0] if left_out else None
+        return left[0] if left else None
     head = flat[0].head
     if head.group_id is None:
-        return LeftOut("group_missing", "its finished row names no group")
+        return left_out(flat[0], "group_missing", "its finished row names no group")
     if head.reward is None:
-        return LeftOut("reward_missing", "pairs needs one")
+        return left_out(flat[0], "reward_missing", "pairs needs one")
     text = chain_texts(judgement, files, flat[:1])[0]
-    return text if isinstance(text, LeftOut) else Side(head.group_id, head.reward, text, flat[0].trained)
+    return (
+        text
+        if isinstance(text, LeftOut)
+        else Side(head.group_id, head.reward, text, flat[0].trained, flat[0].untrained)
+    )
 
 
 def candidate(rollout_id: str, side: Side) -> Candidate:

@@ -1,0 +1,1 @@
+"""An exported file held against the captures it was made of."""

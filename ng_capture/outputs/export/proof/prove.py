@@ -1,0 +1,195 @@
+"""An exported file held against the captures it was made of (policies-and-exports.md 3, the invariants by number).
+
+Its receipt says how it was made; the same is made again, and every row must be what comes out.
+"""
+
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from pathlib import Path
+
+import msgspec
+
+from ng_capture.errors import UsageError
+from ng_capture.files.listing import Listing
+from ng_capture.files.reading import CaptureFile
+from ng_capture.outputs.chunks import joined
+from ng_capture.outputs.documents import ReceiptFile, text_lines
+from ng_capture.outputs.export.choices import NO_CHOICE, Export
+from ng_capture.outputs.export.formats.interface import Record
+from ng_capture.outputs.export.proof.alignment import Alignment, RowKey, align, row_key
+from ng_capture.outputs.export.proof.belonging import Entries, Entry
+from ng_capture.outputs.export.proof.comparison import row_differences
+from ng_capture.outputs.export.proof.invariants import RECEIPT
+from ng_capture.outputs.parts import Part
+from ng_capture.outputs.rebuild import Rebuilt, rebuild
+from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
+from ng_capture.outputs.rows_file import RowsFile
+from ng_capture.outputs.writer import described
+from ng_capture.records.json_text import decode_json
+from ng_capture.records.snapshot import InputFile
+from ng_capture.verdicts.judging import Judging, Policy
+
+_PARQUET = ".parquet"
+
+
+class Breach(msgspec.Struct, frozen=True):
+    """What a row breaks: an invariant by its number, at a token where it has a place; `row` counts from 0.
+
+    `invariant` is `receipt` for what a receipt, its output and the captures contradict each other in.
+    """
+
+    row: int | None
+    position: int | None
+    invariant: str
+    message: str
+
+
+class _Options(msgspec.Struct, frozen=True):
+    to: Shape
+    policy: Policy
+    policy_model: str | None
+    infer_links: bool
+    masked: Masked
+    rollouts: InputFile | None
+    attach_calls: bool = False
+    export: Export = NO_CHOICE
+    part: Part | None = None
+
+
+class _Wanted(msgspec.Struct, frozen=True):
+    """A row that the file should hold, and the rollout it is of."""
+
+    row: Record
+    rollout_id: str
+
+
+def prove(output: str, receipt: str, listing: Listing, rows: RowsFile | None, jobs: int = 1) -> Iterator[Breach]:
+    """Everything in a file that its captures do not bear out; nothing where it is what they make.
+
+    Only the rollouts that the receipt tells of are asked for. Raises UsageError for a receipt that is none, and where
+    finished rows are needed that were not given.
+    """
+    told = ReceiptFile(receipt)
+    options = told.options(_Options)
+    if options.rollouts is None:
+        rows = None
+    elif rows is None:
+        raise UsageError(f"{receipt}: made with the finished rows {options.rollouts.name}", hint="--rollouts FILE")
+    elif (there := described(rows)) is None or there.sha256 != options.rollouts.sha256:
+        yield _of_receipt(f"{rows.path} is not the file of finished rows that the receipt tells of")
+    if not told.describes(Path(output)):
+        yield _of_receipt(f"{output} is not what its receipt describes")
+    making = _Making(told, options, listing, rows, jobs, table=output.endswith(_PARQUET))
+    entries = Entries(told, options.part)
+    owners: list[str] = []
+    wanted: list[RowKey] = []
+    for each in making.rows(entries):
+        owners.append(each.rollout_id)
+        wanted.append(row_key(options.to, each.row))
+    found = [row_key(options.to, row) for row in _records(output)]
+    if [key.whole for key in found] != [key.whole for key in wanted]:
+        yield from _compared(output, making, align(found, wanted), owners)
+    yield from map(_of_receipt, entries.contradictions())
+
+
+def _of_receipt(message: str) -> Breach:
+    return Breach(None, None, RECEIPT, message)
+
+
+class _Making:
+    """Makes the rows again as the receipt says."""
+
+    def __init__(
+        self,
+        receipt: ReceiptFile,
+        options: _Options,
+        listing: Listing,
+        rows: RowsFile | None,
+        jobs: int,
+        *,
+        table: bool,
+    ) -> None:
+        self.shape = options.to
+        self._table = table
+        self._jobs = jobs
+        self._rows = rows
+        self._told = frozenset(entry.rollout_id for entry in receipt.rollouts(Entry))
+        # what else lies there now had no vote; the group of a rollout may have stood in several shards
+        in_shards = options.part is not None and options.part.shard is not None
+        self._listing = listing if in_shards else listing.only(self._told)
+        self._how = Rebuild(
+            shape=options.to,
+            judging=Judging(options.policy, options.policy_model, options.infer_links),
+            masked=options.masked,
+            attach_calls=options.attach_calls,
+            export=options.export,
+        )
+
+    def rows(self, entries: "Entries | None" = None) -> Iterator[_Wanted]:
+        """Every row that the file should hold; `entries` gets to see what they were made of."""
+        results: Iterable[Rebuilt] = rebuild(
+            self._listing,
+            self._rows,
+            self._how,
+            self._jobs,
+            lambda job: not job.rollout_id or job.rollout_id in self._told,
+        )
+        for result in results if entries is None else entries.watch(results):
+            rollout_id = result.unit if result.receipt is None else result.receipt.rollout_id
+            for line in result.lines:
+                row = decode_json(joined(line)).value
+                assert isinstance(row, dict)
+                yield _Wanted(self._as_stored(row), rollout_id)
+
+    def _as_stored(self, row: Record) -> Record:
+        if not self._table:
+            return row
+        from ng_capture.outputs.parquet import as_stored
+
+        return as_stored(self.shape, row)
+
+
+def _records(output: str) -> Iterator[object]:
+    """The rows of a file; None for a line that is no JSON."""
+    if output.endswith(_PARQUET):
+        from ng_capture.outputs.parquet import read_records
+
+        yield from read_records(output)
+        return
+    with CaptureFile(output) as file:
+        for line in text_lines(file.lines()):
+            try:
+                yield decode_json(line.data).value
+            except ValueError:
+                yield None
+
+
+def _compared(output: str, making: _Making, alignment: Alignment, owners: list[str]) -> Iterator[Breach]:
+    """What is told of a row stands in the order of the rows."""
+    misplaced = sorted(_misplaced(alignment, owners), key=_row)
+    yield from merge(misplaced, _different(output, making, alignment.pairs), key=_row)
+
+
+def _row(breach: Breach) -> int:
+    return breach.row or 0
+
+
+def _different(output: str, making: _Making, pairs: Iterable[tuple[int, int]]) -> Iterator[Breach]:
+    rows, made = enumerate(_records(output)), enumerate(making.rows())
+    for here, there in pairs:
+        row = next(row for place, row in rows if place == here)
+        wanted = next(each.row for place, each in made if place == there)
+        for each in row_differences(making.shape, row, wanted):
+            yield Breach(here, each.position, each.invariant, each.message)
+
+
+def _misplaced(alignment: Alignment, owners: list[str]) -> Iterator[Breach]:
+    for row in alignment.repeated:
+        yield Breach(row, None, "I5", "the row stands there twice: its tokens are trained twice")
+    for row in alignment.strange:
+        yield Breach(row, None, "I1", "no capture makes this row")
+    for row in alignment.moved:
+        yield Breach(row, None, "I20", "the row stands elsewhere than the captures make it")
+    for row, wanted in alignment.missing:
+        message = f"a row of {owners[wanted]} is missing: what it trains is trained nowhere"
+        yield Breach(row, None, "I6", message)
