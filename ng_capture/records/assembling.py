@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ng_capture.ingest.evidence.chunks import completion, continued, detailed, native
 from ng_capture.records.json_text import object_in
+from ng_capture.records.stream_chunks import completion, continued, detailed, native
 
+_DELTAS = (("text", "text"), ("thinking", "thinking"), ("signature", "signature"), ("partial_json", "json"))
 # a tuple: the type of an event may be anything, also what has no hash
 _LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
 
@@ -54,7 +55,12 @@ def _known(values: Mapping[str, object], *without: str) -> Mapping[str, object]:
 
 
 def _add_delta(block: dict[str, Any], delta: Mapping[str, object]) -> None:
-    for key, place in (("text", "text"), ("thinking", "thinking"), ("partial_json", "json")):
+    for key, place in (
+        ("text", "text"),
+        ("thinking", "thinking"),
+        ("signature", "signature"),
+        ("partial_json", "json"),
+    ):
         if isinstance(delta.get(key), str):
             block[place] = str(block.get(place) or "") + str(delta[key])
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ng_capture.ingest.normalise import normalise
-from ng_capture.ingest.streams import assemble
+from ng_capture.records.assembling import assemble
 from tests.support.forge import Row
 from tests.support.raw_exchanges import streamed_as
 

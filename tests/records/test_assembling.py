@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ng_capture.ingest.messages import Message, ToolCall, answer_message
-from ng_capture.ingest.streams import assemble
+from ng_capture.records.assembling import assemble
 from ng_capture.records.raw_call import finish_reason
 from ng_capture.records.streams import stream_events
 from tests.support.dialects import CALLING, DIALECTS, RESPONSES, STOPS, STREAMS, call_piece, delta, of_block
