@@ -132,9 +132,9 @@ class Tokens(msgspec.Struct, frozen=True):
 class ModelCall(msgspec.Struct, frozen=True):
     """What is known of the call that made a turn. Times in seconds since 1970, latencies in milliseconds.
 
-    `index` is the call's place among those of its rollout, from 0. `usage` counts cached tokens among the prompt's, once
-    (contracts.md 9.7); `usage_extra` holds the counts that have no name of ours. `record` holds the fields of the call's
-    token record other than its tokens.
+    `index` is the call's place among those of its rollout, from 0. `usage` counts cached tokens among the prompt's,
+    once (contracts.md 9.7); `usage_extra` holds the counts that have no name of ours. `record` holds the fields of the
+    call's token record other than its tokens.
     """
 
     call_id: str | None = None
@@ -235,9 +235,9 @@ class Episode(msgspec.Struct, frozen=True):
 
     `request` holds the parameters of the first request other than its turns and tools; `response` what a Responses
     envelope says besides its output, usage and model; `row` the other fields of a finished row, reward among them.
-    `truncated` tells that the rollout was stopped before its end. `version` is the contract's, as the document names it.
-    `blanks` are members of the document that say nothing (null, nothing in them, false) by JSON pointer, for who writes
-    the same contract again. `losses` are those of reading it, for a document that tells of its own conversion.
+    `truncated` tells that the rollout was stopped before its end. `version` is the contract's, as the document names
+    it. `blanks` are members of the document that say nothing (null, nothing in them, false) by JSON pointer, for who
+    writes the same contract again. `losses` are those of reading it, for a document that tells of its own conversion.
     """
 
     contract: str
