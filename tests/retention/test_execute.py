@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -300,12 +301,11 @@ def test_what_was_left_half_moved_goes_on_though_only_its_intents_are_left(disk:
 
 def test_what_was_announced_and_touched_before_anything_moved_is_planned_anew(disk: Disk) -> None:
     """Killed between the announcement and the fence: as long as nothing moved, nothing is half moved."""
-    before = disk.path(STATE).read_bytes()
     disk.cleaned(older_than=TWO_WEEKS)
     (plan,) = disk.plans
     for name in ("r-1.tokens.jsonl", "r-1.tokens.intents"):
         (plan.path / name).rename(disk.path(name))
-    disk.path(STATE).write_bytes(before)
+    shutil.copy2(plan.path / STATE, disk.path(STATE))
     os.utime(disk.path("r-1.tokens.jsonl"), ns=(0, 0))
     assert disk.cleaned(older_than=TWO_WEEKS)["r-1"].done == "trashed"
     assert disk.names() == {LOCK, STATE}
