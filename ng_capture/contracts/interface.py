@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -29,6 +29,13 @@ class Thinking(StrEnum):
     KEEP = "keep"
 
 
+class AtifVersion(StrEnum):
+    """The versions of ATIF that are written."""
+
+    V1_7 = "1.7"
+    V1_8 = "1.8"
+
+
 class Options(msgspec.Struct, frozen=True):
     """What the user wants of a conversion; each is named in contracts.md 3.4 to 3.6 and 5.3.
 
@@ -45,7 +52,7 @@ class Options(msgspec.Struct, frozen=True):
     keep_row_extras: bool = False
     media_dir: Path | None = None
     inline_media: bool = False
-    atif_version: Literal["1.7", "1.8"] | None = None
+    atif_version: AtifVersion | None = None
     agent_name: str | None = None
     agent_version: str | None = None
     session_id: str | None = None
@@ -134,7 +141,8 @@ class Reader(msgspec.Struct, frozen=True):
     """A contract as it is read.
 
     `gives` is what its episodes may hold, `losses` the codes that reading it may report. `read` yields one outcome for
-    each document; it raises nothing but SurroundingsError. `validate` tells all faults of a source at once.
+    each document; it raises nothing but SurroundingsError. `validate` tells all faults of a source at once. `folders`
+    tells that a folder is one source, else each of its files is.
     """
 
     recognises: Callable[[Head], bool]
@@ -142,6 +150,7 @@ class Reader(msgspec.Struct, frozen=True):
     gives: frozenset[Feature]
     losses: frozenset[str] = frozenset()
     validate: Callable[[Source], Iterator[Fault]] | None = None
+    folders: bool = False
 
 
 class Writer(msgspec.Struct, frozen=True):
