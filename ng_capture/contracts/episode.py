@@ -231,6 +231,7 @@ class Thread(msgspec.Struct, frozen=True):
 class Episode(msgspec.Struct, frozen=True):
     """One rollout in no contract's words.
 
+    `contract` is what it was read from, `version` the version that the source names, as it spells it.
     `request` holds the parameters of the first request other than its turns and tools; `response` what a Responses
     envelope says besides its output, usage and model; `row` the other fields of a finished row, reward among them.
     `truncated` tells that the rollout was stopped before its end. `losses` are what reading could not keep, for
@@ -245,4 +246,5 @@ class Episode(msgspec.Struct, frozen=True):
     response: Json | None = None
     row: Json | None = None
     truncated: bool | None = None
+    version: str | None = None
     losses: tuple[Loss, ...] = ()
