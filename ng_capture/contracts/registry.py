@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from ng_capture.contracts.conversion import head_of
 from ng_capture.contracts.interface import Contract, Reader, Writer, losses_between
-from ng_capture.contracts.sources import Source
 from ng_capture.errors import UsageError
 
 # the first that recognises a source reads it: the particular before the general
@@ -37,15 +35,14 @@ def writable() -> list[str]:
     return [each.name for each in CONTRACTS if each.writer is not None]
 
 
-def recognised(source: Source) -> Contract | None:
-    """The contract of a source, by its content; None for what no reader knows. Raises SurroundingsError."""
-    head = head_of(source)
-    return next((each for each in CONTRACTS if each.reader is not None and each.reader.recognises(head)), None)
-
-
 def matrix() -> Iterator[tuple[Contract, Contract, frozenset[str]]]:
     """Every conversion that is there: from, to, and the codes of the losses that it may report."""
     for source in CONTRACTS:
         for target in CONTRACTS:
             if source.reader is not None and target.writer is not None:
                 yield source, target, losses_between(source.reader, target.writer)
+
+
+def validated() -> list[str]:
+    """The names of the contracts whose documents are checked."""
+    return [each.name for each in CONTRACTS if each.reader is not None and each.reader.validate is not None]
