@@ -5,6 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
+from ng_capture.contracts.losses import Loss
 from ng_capture.records.json_text import decode_exact
 from ng_capture.records.usage import UNKNOWN_USAGE, Usage
 
@@ -237,7 +238,8 @@ class Episode(msgspec.Struct, frozen=True):
 
     `request` holds the parameters of the first request other than its turns and tools; `response` what a Responses
     envelope says besides its output, usage and model; `row` the other fields of a finished row, reward among them.
-    `truncated` tells that the rollout was stopped before its end.
+    `truncated` tells that the rollout was stopped before its end. `losses` are what reading could not keep, for
+    contracts that have a place to say so.
     """
 
     contract: str
@@ -248,3 +250,4 @@ class Episode(msgspec.Struct, frozen=True):
     response: Json | None = None
     row: Json | None = None
     truncated: bool | None = None
+    losses: tuple[Loss, ...] = ()

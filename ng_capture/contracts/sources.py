@@ -12,6 +12,7 @@ from ng_capture.contracts.careful_json import Careful, read_carefully
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.files.names import compression_of, shown
 from ng_capture.files.reading import CaptureFile
+from ng_capture.natural_order import natural_key
 
 STANDARD_INPUT = "-"
 
@@ -99,3 +100,18 @@ def read_beside(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise SurroundingsError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def files_in(folder: Path) -> Iterator[str]:
+    """The files of a folder and of the folders in it, in natural order; hidden ones are somebody's own."""
+    try:
+        found = sorted(folder.iterdir(), key=lambda path: natural_key(path.name))
+    except OSError as error:
+        raise SurroundingsError(f"{folder}: cannot be listed: {error.strerror}") from error
+    for path in found:
+        if path.name.startswith("."):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            yield from files_in(path)
+        elif path.is_file():
+            yield str(path)

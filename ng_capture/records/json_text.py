@@ -23,6 +23,22 @@ class Decoded(NamedTuple):
     lone_surrogate: bool
 
 
+class SpelledObject(dict[str, object]):
+    """A JSON object that knows the text that it was read from: what a model wrote, character for character."""
+
+    text: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> "SpelledObject":
+        """The object of a text; raises ValueError where it holds none."""
+        value = decode_exact(text.encode("utf-8", "surrogatepass"))
+        if not isinstance(value, dict):
+            raise ValueError("no JSON object")
+        spelled = cls(value)
+        spelled.text = text
+        return spelled
+
+
 def decode_json(data: bytes) -> Decoded:
     """The one JSON value that the bytes hold; raises ValueError.
 
