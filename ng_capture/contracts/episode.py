@@ -138,15 +138,19 @@ class ModelCall(msgspec.Struct, frozen=True):
     """What is known of the call that made a turn. Times in seconds since 1970, latencies in milliseconds.
 
     `usage` counts cached tokens among the prompt's, once (contracts.md 9.7); `usage_extra` holds the counts that have
-    no name of ours. `record` holds the fields of the call's token record other than its tokens.
+    no name of ours. `record` holds the fields of the call's token record other than its tokens. `index` is the place of
+    the call among those of its rollout, from 0; `error_category` says why there was no good answer (5.2).
     """
 
     call_id: str | None = None
+    index: int | None = None
     response_id: str | None = None
     model: str | None = None
+    server: str | None = None
     dialect: str | None = None
     finish_reason: str | None = None
     status_code: int | None = None
+    error_category: str | None = None
     started_at: float | None = None
     completed_at: float | None = None
     latency_ms: float | None = None
@@ -236,10 +240,11 @@ class Thread(msgspec.Struct, frozen=True):
 class Episode(msgspec.Struct, frozen=True):
     """One rollout in no contract's words.
 
+    `contract` is what it was read from, `version` the version that the source names, as it spells it.
     `request` holds the parameters of the first request other than its turns and tools; `response` what a Responses
     envelope says besides its output, usage and model; `row` the other fields of a finished row, reward among them.
     `truncated` tells that the rollout was stopped before its end. `losses` are what reading could not keep, for
-    contracts that have a place to say so.
+    contracts that have a place to say so. `omitted` are the answers of calls that make no step: failed, or made again.
     """
 
     contract: str
@@ -250,4 +255,6 @@ class Episode(msgspec.Struct, frozen=True):
     response: Json | None = None
     row: Json | None = None
     truncated: bool | None = None
+    version: str | None = None
     losses: tuple[Loss, ...] = ()
+    omitted: tuple[Turn, ...] = ()

@@ -24,19 +24,14 @@ class Decoded(NamedTuple):
 
 
 class SpelledObject(dict[str, object]):
-    """A JSON object that knows the text that it was read from: what a model wrote, character for character."""
+    """A JSON object with the text that a model wrote for it, character for character."""
 
-    text: str = ""
+    def __init__(self, value: Mapping[str, object], text: str) -> None:
+        super().__init__(value)
+        self.text = text
 
-    @classmethod
-    def of(cls, text: str) -> "SpelledObject":
-        """The object of a text; raises ValueError where it holds none."""
-        value = decode_exact(text.encode("utf-8", "surrogatepass"))
-        if not isinstance(value, dict):
-            raise ValueError("no JSON object")
-        spelled = cls(value)
-        spelled.text = text
-        return spelled
+    def __reduce__(self) -> tuple[type["SpelledObject"], tuple[dict[str, object], str]]:
+        return SpelledObject, (dict(self), self.text)
 
 
 def decode_json(data: bytes) -> Decoded:
