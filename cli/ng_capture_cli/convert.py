@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ng_capture.contracts.interface import AtifVersion, Options, Profile, Thinking
+from ng_capture.contracts.choices import AtifVersion, Options, Profile, Thinking
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture_cli import exits, options
 

@@ -1,24 +1,15 @@
 """`ng-capture validate`: all faults of foreign documents at once."""
 
 import sys
-from collections import Counter
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
-import msgspec
 import typer
 
-from ng_capture.contracts.rules import Fault
 from ng_capture.errors import UsageError
 from ng_capture_cli import exits, options
-from ng_capture_cli.convert_report import fault_line
-from ng_capture_cli.output import Sink, open_sink
-from ng_capture_cli.summary import counted
-from ng_capture_cli.terminal import BOLD_RED, DIM, YELLOW, Colors, safe, tell
-
-SCHEMA = "ng-capture.validation/1"
-_STYLES = {"error": BOLD_RED, "warning": YELLOW, "info": DIM}
+from ng_capture_cli.output import open_sink
+from ng_capture_cli.terminal import Colors
 
 
 class Format(StrEnum):
@@ -27,15 +18,6 @@ class Format(StrEnum):
     TEXT = "text"
     JSONL = "jsonl"
     JSON = "json"
-
-
-class ToldValidation(msgspec.Struct, frozen=True):
-    """A document as it is printed; `valid` is false where one of its faults is an error."""
-
-    source: str
-    contract: str
-    valid: bool
-    faults: tuple[Fault, ...]
 
 
 def command(
@@ -68,41 +50,19 @@ def command(
     Writes nothing. Exit code 1 if one of them has an error; warnings alone are 0.
     """
     from ng_capture.contracts.validation import validate
+    from ng_capture_cli.validate_report import print_document, print_lines, print_objects, tell_summary, told
 
     if not files:
         raise UsageError("nothing to check", hint="ng-capture validate <file>")
     form = Format.JSON if as_json else form
-    told = [_told(each.source, each.contract, each.faults) for each in validate(files, contract)]
+    documents = list(map(told, validate(files, contract)))
     with open_sink(output) as sink:
         if form is Format.TEXT:
-            _print_lines(told, sink, verbose, Colors(color, terminal=output == "-" and sys.stdout.isatty()))
+            print_lines(documents, sink, verbose, Colors(color, terminal=output == "-" and sys.stdout.isatty()))
         elif form is Format.JSONL:
-            for each in told:
-                sink.write(msgspec.json.encode(each) + b"\n")
+            print_objects(documents, sink)
         else:
-            sink.write(msgspec.json.encode({"schema": SCHEMA, "documents": told}) + b"\n")
+            print_document(documents, sink)
     if not quiet:
-        _tell_summary(told)
-    return exits.DONE if all(each.valid for each in told) else exits.FINDINGS
-
-
-def _told(source: str, contract: str, faults: tuple[Fault, ...]) -> ToldValidation:
-    return ToldValidation(source, contract, not any(fault.severity == "error" for fault in faults), faults)
-
-
-def _print_lines(told: Iterable[ToldValidation], sink: Sink, verbose: bool, colors: Colors) -> None:
-    for document in told:
-        for fault in document.faults:
-            if verbose or fault.severity != "info":
-                severity = colors.paint(fault.severity, _STYLES[fault.severity])
-                sink.write(f"{severity} {safe(fault_line(document.source, fault))}\n".encode())
-
-
-def _tell_summary(told: list[ToldValidation]) -> None:
-    counts = Counter(fault.severity for document in told for fault in document.faults)
-    wrong = sum(not document.valid for document in told)
-    of = ", ".join(f"{number:,} {name}" for name, number in sorted(Counter(each.contract for each in told).items()))
-    tell(
-        f"{counted(len(told), 'document')} ({of}): {counted(counts['error'], 'error')} in {wrong:,}, "
-        f"{counted(counts['warning'], 'warning')}."
-    )
+        tell_summary(documents)
+    return exits.DONE if all(each.valid for each in documents) else exits.FINDINGS
