@@ -132,11 +132,13 @@ class Tokens(msgspec.Struct, frozen=True):
 class ModelCall(msgspec.Struct, frozen=True):
     """What is known of the call that made a turn. Times in seconds since 1970, latencies in milliseconds.
 
-    `usage` counts cached tokens among the prompt's, once (contracts.md 9.7); `usage_extra` holds the counts that have
-    no name of ours. `record` holds the fields of the call's token record other than its tokens.
+    `index` is the call's place among those of its rollout, from 0. `usage` counts cached tokens among the prompt's,
+    once (contracts.md 9.7); `usage_extra` holds the counts that have no name of ours. `record` holds the fields of the
+    call's token record other than its tokens.
     """
 
     call_id: str | None = None
+    index: int | None = None
     response_id: str | None = None
     model: str | None = None
     dialect: str | None = None
@@ -231,11 +233,11 @@ class Thread(msgspec.Struct, frozen=True):
 class Episode(msgspec.Struct, frozen=True):
     """One rollout in no contract's words.
 
-    `contract` is what it was read from, `version` the version that the source names, as it spells it.
     `request` holds the parameters of the first request other than its turns and tools; `response` what a Responses
     envelope says besides its output, usage and model; `row` the other fields of a finished row, reward among them.
-    `truncated` tells that the rollout was stopped before its end. `losses` are what reading could not keep, for
-    contracts that have a place to say so.
+    `truncated` tells that the rollout was stopped before its end. `version` is the contract's, as the document names
+    it. `blanks` are members of the document that say nothing (null, nothing in them, false) by JSON pointer, for who
+    writes the same contract again. `losses` are those of reading it, for a document that tells of its own conversion.
     """
 
     contract: str
@@ -247,4 +249,5 @@ class Episode(msgspec.Struct, frozen=True):
     row: Json | None = None
     truncated: bool | None = None
     version: str | None = None
+    blanks: Json | None = None
     losses: tuple[Loss, ...] = ()
