@@ -134,16 +134,18 @@ class ModelCall(msgspec.Struct, frozen=True):
 
     `index` is the call's place among those of its rollout, from 0. `usage` counts cached tokens among the prompt's,
     once (contracts.md 9.7); `usage_extra` holds the counts that have no name of ours. `record` holds the fields of the
-    call's token record other than its tokens.
+    call's token record other than its tokens. `error_category` says why there was no good answer (5.2).
     """
 
     call_id: str | None = None
     index: int | None = None
     response_id: str | None = None
     model: str | None = None
+    server: str | None = None
     dialect: str | None = None
     finish_reason: str | None = None
     status_code: int | None = None
+    error_category: str | None = None
     started_at: float | None = None
     completed_at: float | None = None
     latency_ms: float | None = None
@@ -238,6 +240,7 @@ class Episode(msgspec.Struct, frozen=True):
     `truncated` tells that the rollout was stopped before its end. `version` is the contract's, as the document names
     it. `blanks` are members of the document that say nothing (null, nothing in them, false) by JSON pointer, for who
     writes the same contract again. `losses` are those of reading it, for a document that tells of its own conversion.
+    `omitted` are the answers of calls that make no step: failed, or made again.
     """
 
     contract: str
@@ -251,3 +254,4 @@ class Episode(msgspec.Struct, frozen=True):
     version: str | None = None
     blanks: Json | None = None
     losses: tuple[Loss, ...] = ()
+    omitted: tuple[Turn, ...] = ()

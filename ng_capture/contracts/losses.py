@@ -68,6 +68,7 @@ failed_call_omitted | dropped | a call that failed makes no step
 retry_collapsed | dropped | a call that was made again makes no step
 tool_output_not_captured | note | the last calls' outputs were never sent back, so nobody knows them
 conversation_unavailable | degraded | the source has no text of what was asked
+conversation_dropped | dropped | the target has no place for what was said
 reward_unavailable | note | the source holds no reward
 link_by_position | note | a result is given to the call at its place, since it names none
 link_ambiguous | degraded | a result names no call and several could be meant

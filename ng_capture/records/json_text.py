@@ -23,6 +23,17 @@ class Decoded(NamedTuple):
     lone_surrogate: bool
 
 
+class SpelledObject(dict[str, object]):
+    """A JSON object with the text that a model wrote for it, character for character."""
+
+    def __init__(self, value: Mapping[str, object], text: str) -> None:
+        super().__init__(value)
+        self.text = text
+
+    def __reduce__(self) -> tuple[type["SpelledObject"], tuple[dict[str, object], str]]:
+        return SpelledObject, (dict(self), self.text)
+
+
 def decode_json(data: bytes) -> Decoded:
     """The one JSON value that the bytes hold; raises ValueError.
 

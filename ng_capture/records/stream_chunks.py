@@ -14,15 +14,18 @@ _TOLD = (
     *("id", "model", "usage", "prompt_token_ids", "prompt_token_ids_b64", "prompt_logprobs", "nvext", "sglext"),
     *("__verbose", "provider_specific_fields"),
 )
-_TEXTS = frozenset({"content", "reasoning_content", "reasoning", "refusal", "text"})
+_TEXTS = frozenset({"content", "reasoning_content", "reasoning", "refusal", "text", "data", "transcript"})
 _ONCE = frozenset({"prompt_token_ids", "prompt_token_ids_b64", "prompt_logprobs", "input_token_logprobs", "role"})
-_OBJECTS = frozenset({"logprobs", "provider_specific_fields", "nvext", "sglext", "meta_info", "raw_output"})
+_OBJECTS = frozenset({"logprobs", "provider_specific_fields", "nvext", "sglext", "meta_info", "raw_output", "audio"})
 _PIECES = frozenset(
     (
         *("token_ids", "response_token_ids", "output_ids", "generation_token_ids", "generation_log_probs", "tokens"),
         *("output_token_logprobs", "completion_probabilities", "content", "token_logprobs", "top_logprobs"),
+        *("reasoning_details", "thinking_blocks", "annotations"),
     )
 )
+
+_CALLED = ("tool_calls", "function_call")
 
 
 def completion(chunks: Iterable[Chunk]) -> Chunk:
@@ -37,7 +40,9 @@ def completion(chunks: Iterable[Chunk]) -> Chunk:
             index = _index(choice)
             _grow(choices.setdefault(index, {}), {key: choice[key] for key in choice if key not in ("delta", "index")})
             delta = object_in(choice.get("delta"))
-            _grow(messages.setdefault(index, {}), {key: delta[key] for key in delta if key != "tool_calls"})
+            _grow(messages.setdefault(index, {}), {key: delta[key] for key in delta if key not in _CALLED})
+            if isinstance(delta.get("function_call"), dict):
+                _add_called(messages[index].setdefault("function_call", {}), object_in(delta["function_call"]))
             for piece in objects_in(delta.get("tool_calls")):
                 _add_call(calls.setdefault(index, {}), piece)
     if not choices:
@@ -111,35 +116,51 @@ def _joined(pieces: Sequence[list[object]], tokens: int | None) -> list[object]:
 def _grow(whole: Grown, piece: Chunk, objects: frozenset[str] = _OBJECTS) -> None:
     """Add what a chunk says: texts and pieces are joined, objects grow, of all else the last counts, or the first."""
     for key, value in piece.items():
-        before = whole.get(key)
-        if value is None or (key in _ONCE and before):
+        if value is None or (key in _ONCE and whole.get(key)):
             whole.setdefault(key, value)
         elif key in objects and isinstance(value, dict):
-            if not isinstance(before, dict):
+            if not isinstance(whole.get(key), dict):
                 whole[key] = {}
             _grow(whole[key], value, frozenset())
         elif key in _TEXTS and isinstance(value, str):
-            whole[key] = before + value if isinstance(before, str) else value
+            add_text(whole, key, value)
         elif key in _PIECES:
             # a piece that is no list is no id either: it stays, to be found
+            before = whole.get(key)
             pieces = whole[key] = before if isinstance(before, list) else []
             pieces += value if isinstance(value, list) else [value]
         else:
             whole[key] = value
 
 
+def add_text(whole: Grown, key: str, text: str) -> None:
+    """Let the text of a field grow; in its place, since an answer may come in a hundred thousand pieces."""
+    grown = whole.get(key)
+    if isinstance(grown, str):
+        # no one else may hold it, or it is copied
+        whole[key] = None
+        grown += text
+        whole[key] = grown
+    else:
+        whole[key] = text
+
+
 def _add_call(calls: dict[int, Grown], piece: Chunk) -> None:
     index = piece.get("index")
-    call = calls.setdefault(
-        index if isinstance(index, int) else len(calls), {"function": {"name": "", "arguments": ""}}
-    )
-    function = object_in(piece.get("function"))
-    if piece.get("id"):
-        call["id"] = piece["id"]
-    if isinstance(function.get("name"), str):
-        call["function"]["name"] = function["name"] or call["function"]["name"]
-    if isinstance(function.get("arguments"), str):
-        call["function"]["arguments"] += function["arguments"]
+    kind = "custom" if isinstance(piece.get("custom"), dict) else "function"
+    call = calls.setdefault(index if isinstance(index, int) else len(calls), {})
+    for key in ("id", "type"):
+        if piece.get(key):
+            call[key] = piece[key]
+    _add_called(call.setdefault(kind, {}), object_in(piece.get(kind)))
+
+
+def _add_called(called: Grown, piece: Chunk) -> None:
+    """Add a piece of what is called: the name is told once, arguments grow."""
+    name, growing = piece.get("name"), "input" if "input" in piece else "arguments"
+    called["name"] = name if isinstance(name, str) and name else called.get("name", "")
+    text = piece.get(growing)
+    add_text(called, growing, text if isinstance(text, str) else "")
 
 
 def _index(piece: Chunk) -> int:

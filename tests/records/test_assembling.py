@@ -1,6 +1,7 @@
 """Streams of three dialects put together: the same answer as the response that was not streamed."""
 
 import itertools
+import pickle
 from typing import Any
 
 import pytest
@@ -92,6 +93,33 @@ def test_input_that_is_nested_without_end_is_kept_as_text() -> None:
         of_block("delta", 0, delta={"partial_json": "[" * 100_000}),
     ]
     assert answer_message(assembled(events)) is not None
+
+
+def test_input_is_known_as_the_model_spelled_it() -> None:
+    start = of_block("start", 0, content_block={"type": "tool_use", "id": "k", "name": "f", "input": {}})
+    pieces = [of_block("delta", 0, delta={"partial_json": piece}) for piece in ('{"b":1,', '"a": "é"}')]
+    [block] = assemble([{"type": "message_start"}, start, *pieces])["content"]  # type: ignore[misc]
+    assert block["input"] == {"b": 1, "a": "é"} and block["input"].text == '{"b":1,"a": "é"}'
+    copied = pickle.loads(pickle.dumps(block["input"]))
+    assert copied == block["input"] and copied.text == block["input"].text
+
+
+def test_signatures_and_citations_are_kept() -> None:
+    events = [
+        {"type": "message_start"},
+        of_block("start", 0, content_block={"type": "thinking", "thinking": "", "signature": ""}),
+        of_block("delta", 0, delta={"type": "signature_delta", "signature": "SIG"}),
+        of_block("start", 1, content_block={"type": "text", "text": "", "citations": None}),
+        of_block("delta", 1, delta={"type": "citations_delta", "citation": {"cited_text": "a"}}),
+        of_block("delta", 1, delta={"type": "citations_delta", "citation": {"cited_text": "b"}}),
+    ]
+    thinking, text = assemble(events)["content"]  # type: ignore[misc]
+    assert thinking["signature"] == "SIG"
+    assert text["citations"] == [{"cited_text": "a"}, {"cited_text": "b"}]
+
+
+def test_a_message_whose_start_was_lost_is_one() -> None:
+    assert assembled(STREAMS["messages"][1:])["content"] == assembled(STREAMS["messages"])["content"]
 
 
 def test_a_block_that_did_not_begin_says_nothing() -> None:

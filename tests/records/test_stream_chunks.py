@@ -71,3 +71,29 @@ def test_a_usage_of_messages_is_that_of_start_and_end() -> None:
     start = {"type": "message_start", "message": {"usage": {"input_tokens": 3, "output_tokens": 1}}}
     end = {"type": "message_delta", "delta": {}, "usage": {"input_tokens": None, "output_tokens": 7}}
     assert assemble([start, end])["usage"] == {"input_tokens": 3, "output_tokens": 7}
+
+
+def test_a_call_of_the_form_before_tools_grows_like_one_of_a_tool() -> None:
+    pieces = [{"function_call": {"name": "f", "arguments": ""}}, {"function_call": {"arguments": '{"a"'}}]
+    pieces += [{"function_call": {"name": "", "arguments": ": 1}"}}]
+    assert _message(pieces)["function_call"] == {"name": "f", "arguments": '{"a": 1}'}
+
+
+def test_a_custom_tool_is_called_with_its_input() -> None:
+    pieces = [{"tool_calls": [{"index": 0, "id": "c", "type": "custom", "custom": {"name": "sh", "input": "l"}}]}]
+    pieces += [{"tool_calls": [{"index": 0, "custom": {"input": "s"}}]}]
+    assert _message(pieces)["tool_calls"] == [{"id": "c", "type": "custom", "custom": {"name": "sh", "input": "ls"}}]
+
+
+def test_details_of_reasoning_and_sounds_come_in_pieces() -> None:
+    pieces: list[Row] = [{"reasoning_details": [{"text": "a"}], "audio": {"id": "s", "data": "AA", "transcript": "h"}}]
+    pieces += [{"reasoning_details": [{"text": "b"}], "audio": {"data": "BB", "transcript": "i"}}]
+    message = _message(pieces)
+    assert message["reasoning_details"] == [{"text": "a"}, {"text": "b"}]
+    assert message["audio"] == {"id": "s", "data": "AABB", "transcript": "hi"}
+
+
+def _message(deltas: list[Row]) -> Row:
+    whole: Any = assemble([{"choices": [{"index": 0, "delta": each}]} for each in deltas])
+    message: Row = whole["choices"][0]["message"]
+    return message

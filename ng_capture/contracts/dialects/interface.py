@@ -10,7 +10,11 @@ from ng_capture.contracts.losses import Loss
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A request: its turns (instructions first, results of tools on the turn that called), tools, other parameters."""
+    """A request: its turns (instructions first, results of tools on the turn that called), tools, other parameters.
+
+    Turns of the assistant are copied: a request holds history. `parameters` are in the words of Responses where it has
+    them (`max_output_tokens`, `reasoning`, `text`, `tool_choice`), else of chat (`stop`), else as they stand.
+    """
 
     turns: tuple[Turn, ...]
     tools: tuple[Tool, ...] | None = None
@@ -19,7 +23,10 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """A response: the turn of the model with its call (usage, finish, model, tokens), None where it said nothing."""
+    """A response: the turn of the model with its call (usage, finish, model, tokens), None where it said nothing.
+
+    The finish reason is in the words of the dialect (`finishes.finish_of` knows all). Reasoning is a summary.
+    """
 
     turn: Turn | None
     losses: tuple[Loss, ...] = ()
