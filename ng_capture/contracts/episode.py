@@ -14,12 +14,17 @@ Json = Mapping[str, object]
 
 
 class Role(StrEnum):
-    """Who speaks in a turn; a developer's turn is told apart from a system's until a contract has no place for it."""
+    """Who speaks in a turn; a developer's turn is told apart from a system's until a contract has no place for it.
+
+    An event is what a runtime noted beside the conversation, which no model read: a system step in ATIF, and in no
+    request or training text (loss `mark_dropped`; contracts.md 3.7).
+    """
 
     SYSTEM = "system"
     DEVELOPER = "developer"
     USER = "user"
     ASSISTANT = "assistant"
+    EVENT = "event"
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):

@@ -32,7 +32,7 @@ from ng_capture.records.usage import decode_usage
 NAME = "chat"
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs", "routed_experts")
-_ROLES = {role.value: role for role in Role}
+_ROLES = {role.value: role for role in Role if role != Role.EVENT}
 _READ = ("role", "content", *REASONING_FIELDS, "refusal", "audio", "tool_calls", "function_call", *TOKEN_FIELDS)
 _COUNTED = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 _COUNTED_DETAILS = {"prompt_tokens_details": ("cached_tokens",), "completion_tokens_details": ("reasoning_tokens",)}
