@@ -113,13 +113,12 @@ class AgentNotes(msgspec.Struct, frozen=True, omit_defaults=True):
 class RootNotes(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a document: its rollout (3.4, 11), the parameters of its requests, the envelope of its response.
 
-    `omitted` are the answers of calls that make no step, as steps; `omitted_calls` counts them by why (3.5, 5).
+    `omitted` are the answers of calls that make no step, as steps (3.5, 5).
     """
 
     rollout: Object | None = None
     request: Object | None = None
     response: Object | None = None
-    omitted_calls: dict[str, Any] | None = None
     omitted: list[Any] | None = None
 
 

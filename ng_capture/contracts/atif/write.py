@@ -69,14 +69,10 @@ def _root_notes(draft: Draft) -> RootNotes:
         write_step(turn, at, draft, f"/extra/{KEY}/omitted/{at - 1}")
         for at, turn in enumerate(episode.omitted, start=1)
     ]
-    categories = Counter(
-        (None if turn.call is None else turn.call.error_category) or "replaced" for turn in episode.omitted
-    )
     return RootNotes(
         rollout=_rollout(draft) or None,
         request=None if episode.request is None else dict(episode.request),
         response=None if episode.response is None else dict(episode.response),
-        omitted_calls=dict(categories) or None,
         omitted=omitted or None,
     )
 

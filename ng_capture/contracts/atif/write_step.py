@@ -7,10 +7,11 @@ from ng_capture.contracts.atif.metrics import are_placeholder, are_sound, write_
 from ng_capture.contracts.atif.notes import KEY, ItemNotes, StepNotes, TokenNotes, sealed
 from ng_capture.contracts.atif.read_step import COPIED_NAMES, INSTRUCTIONS
 from ng_capture.contracts.atif.schema import OBJECTS
-from ng_capture.contracts.atif.times import moment, spelled_time
+from ng_capture.contracts.atif.times import moment
 from ng_capture.contracts.atif.write_tools import write_calls, write_results
 from ng_capture.contracts.atif.write_words import COMPACTION, Noted, item_of, write_message, write_reasoning
 from ng_capture.contracts.episode import Json, ModelCall, Role, Tokens, Turn
+from ng_capture.contracts.times import timestamp_of
 from ng_capture.records.json_text import object_in
 
 _SIDES = {Role.USER: "user", Role.ASSISTANT: "agent"}
@@ -73,7 +74,7 @@ def _time(turn: Turn, draft: Draft, path: str) -> Noted:
     if turn.timestamp is not None and moment(turn.timestamp) is not None:
         return Noted({"timestamp": turn.timestamp})
     completed = None if turn.call is None or draft.same else turn.call.completed_at
-    spelled = None if completed is None else spelled_time(completed)
+    spelled = None if completed is None else timestamp_of(completed)
     members = {} if spelled is None else {"timestamp": spelled}
     if turn.timestamp is None:
         return Noted(members)
