@@ -8,6 +8,7 @@ import msgspec
 from ng_capture.contracts.episode import Json, Thought
 
 KEY = "ng_capture"
+ARRAYS = "token_arrays"
 Number = int | float
 Object = dict[str, Any]
 
@@ -42,7 +43,10 @@ class ItemNotes(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TokenNotes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Token arrays that cannot stand in metrics since one is missing, or does not fit."""
+    """Token arrays that cannot stand in metrics since one is missing, or does not fit; under `token_arrays`.
+
+    All or none stand in metrics: readers there are fill a missing one with nothing (contracts.md 3.1).
+    """
 
     prompt_ids: list[Any] | None = None
     completion_ids: list[Any] | None = None
@@ -74,7 +78,6 @@ class StepNotes(msgspec.Struct, frozen=True, omit_defaults=True):
     latency_ttft_ms: Number | None = None
     model_calls: int | None = None
     record: Object | None = None
-    token_arrays: TokenNotes | None = None
 
 
 class CallNotes(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -148,7 +151,8 @@ def sealed(extra: Mapping[str, object] | None, notes: msgspec.Struct) -> dict[st
     if not told:
         return None if extra is None else dict(extra)
     known = (extra or {}).get(KEY)
-    return {**(extra or {}), KEY: {**(known if isinstance(known, dict) else {}), **told}}
+    rest = {key: value for key, value in (extra or {}).items() if key != KEY}
+    return {**rest, KEY: {**told, **(known if isinstance(known, dict) else {})}}
 
 
 def reasoning_notes(thoughts: tuple[Thought, ...]) -> tuple[ReasoningNote, ...]:

@@ -1,20 +1,19 @@
 """A step of a document without errors to a turn, what ng-capture noted of it included."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
 from ng_capture.contracts.atif.arguments import arguments_text
 from ng_capture.contracts.atif.content import read_content
 from ng_capture.contracts.atif.metrics import read_metrics
 from ng_capture.contracts.atif.notes import (
+    ARRAYS,
     KEY,
     CallNotes,
     ItemNotes,
     ReasoningNote,
     ResultNotes,
     StepNotes,
+    TokenNotes,
     opened,
 )
 from ng_capture.contracts.atif.place import text_at, whole
@@ -53,7 +52,7 @@ def read_step(step: Json, place: str, images: Source | None) -> Turn:
         thoughts=thoughts,
         calls=calls,
         results=results,
-        call=_model_call(step, notes),
+        call=_model_call(step, notes, _arrays(extra)),
         copied=step.get("is_copied_context") is True,
         model_calls=_first(whole(step.get("llm_call_count")), notes.model_calls),
         timestamp=text_at(step, "timestamp") or notes.timestamp,
@@ -167,12 +166,19 @@ def _reference(value: Json) -> SubagentRef:
     )
 
 
-def _model_call(step: Json, notes: StepNotes) -> ModelCall | None:
+def _arrays(extra: Json | None) -> Tokens | None:
+    """Token arrays that are noted since they may not stand in metrics; the notes stay, for who writes them again."""
+    told = object_in(None if extra is None else extra.get(KEY)).get(ARRAYS)
+    try:
+        notes = None if told is None else msgspec.convert(told, TokenNotes, strict=True)
+    except msgspec.ValidationError:
+        return None
+    return None if notes is None else Tokens(**msgspec.structs.asdict(notes))
+
+
+def _model_call(step: Json, notes: StepNotes, arrays: Tokens | None) -> ModelCall | None:
     """What is known of the call that made a step; None where that is nothing."""
     metrics = read_metrics(object_in(step.get("metrics")))
-    tokens = metrics.tokens
-    if tokens is None and notes.token_arrays is not None:
-        tokens = Tokens(**_fields(notes.token_arrays))
     call = msgspec.structs.replace(
         metrics,
         call_id=notes.model_call_id,
@@ -188,14 +194,10 @@ def _model_call(step: Json, notes: StepNotes) -> ModelCall | None:
         completed_at=notes.completed_at,
         latency_ms=notes.latency_total_ms,
         latency_ttft_ms=notes.latency_ttft_ms,
-        tokens=tokens,
+        tokens=metrics.tokens or arrays,
         record=notes.record,
     )
     return None if call == ModelCall() else call
-
-
-def _fields(notes: msgspec.Struct) -> Mapping[str, Any]:
-    return msgspec.structs.asdict(notes)
 
 
 def _effort(value: object) -> str | float | None:

@@ -4,7 +4,7 @@ import msgspec
 
 from ng_capture.contracts.atif.draft import Draft
 from ng_capture.contracts.atif.metrics import are_placeholder, are_sound, write_metrics
-from ng_capture.contracts.atif.notes import KEY, ItemNotes, StepNotes, TokenNotes, sealed
+from ng_capture.contracts.atif.notes import ARRAYS, KEY, ItemNotes, StepNotes, TokenNotes, sealed
 from ng_capture.contracts.atif.read_step import COPIED_NAMES, INSTRUCTIONS
 from ng_capture.contracts.atif.schema import OBJECTS
 from ng_capture.contracts.atif.times import moment
@@ -47,7 +47,7 @@ def _by_model(turn: Turn, draft: Draft, path: str) -> Noted:
     reasoning = write_reasoning(turn, draft, f"{path}/reasoning_content")
     calls = write_calls(turn, draft, path)
     results = write_results(turn, calls, draft, path)
-    tokens = _tokens(call.tokens, draft, f"{path}/metrics")
+    tokens = None if _noted_arrays(turn, draft) else _tokens(call.tokens, draft, f"{path}/metrics")
     members: dict[str, object] = {
         "model_name": call.model,
         "reasoning_effort": turn.reasoning_effort,
@@ -55,10 +55,7 @@ def _by_model(turn: Turn, draft: Draft, path: str) -> Noted:
         "observation": {"results": results} if results else None,
         "metrics": write_metrics(call, tokens) or None,
     }
-    notes = {**reasoning.notes, **_call_notes(call)}
-    if call.tokens is not None and tokens is None:
-        notes["token_arrays"] = _arrays(call.tokens)
-    return Noted({**_known(members), **reasoning.members}, notes)
+    return Noted({**_known(members), **reasoning.members}, {**reasoning.notes, **_call_notes(call)})
 
 
 def _by_others(turn: Turn, draft: Draft, path: str) -> Noted:
@@ -110,6 +107,9 @@ def _extra(turn: Turn, draft: Draft) -> Json | None:
     for name in COPIED_NAMES:
         if name in extra and (not draft.same or noted.get(name) == extra[name]):
             noted[name] = extra.pop(name)
+    tokens = None if draft.same or turn.call is None else turn.call.tokens
+    if tokens is not None and not _may_stand(tokens):
+        noted[ARRAYS] = msgspec.to_builtins(_arrays(tokens))
     if noted:
         extra[KEY] = noted
     return None if turn.extra is None and not extra else extra
@@ -144,15 +144,19 @@ def _call_notes(call: ModelCall) -> dict[str, object]:
 
 def _tokens(tokens: Tokens | None, draft: Draft, path: str) -> Tokens | None:
     """The tokens that may stand in metrics: whole and fitting each other, or as ATIF had them (3.4, 6)."""
-    if tokens is None or draft.same:
+    if tokens is None or draft.same or _may_stand(tokens):
         return tokens
-    if are_placeholder(tokens):
-        draft.lose("tokens_placeholder", path)
-        return None
-    if not are_sound(tokens):
-        draft.lose("tokens_incomplete", path)
-        return None
-    return tokens
+    draft.lose("tokens_placeholder" if are_placeholder(tokens) else "tokens_incomplete", path)
+    return None
+
+
+def _may_stand(tokens: Tokens) -> bool:
+    return are_sound(tokens) and not are_placeholder(tokens)
+
+
+def _noted_arrays(turn: Turn, draft: Draft) -> bool:
+    """True for arrays that stood in the notes of the document that was read."""
+    return draft.same and ARRAYS in object_in((turn.extra or {}).get(KEY))
 
 
 def _arrays(tokens: Tokens) -> TokenNotes:
