@@ -18,9 +18,10 @@ STANDARD_INPUT = "-"
 
 
 class JsonLine(msgspec.Struct, frozen=True):
-    """One line that is not blank: its number, what it holds, and whether it ends with a line break."""
+    """One line that is not blank: its number, its bytes, what they hold, and whether it ends with a line break."""
 
     number: int
+    data: bytes
     careful: Careful
     terminated: bool
 
@@ -73,7 +74,7 @@ class Source:
         """Every line that is not blank as JSON, one at a time; faults name rules of that contract."""
         for number, data in enumerate(self._raw_lines(), start=1):
             if data.strip():
-                yield JsonLine(number, read_carefully(data, contract, number), data.endswith(b"\n"))
+                yield JsonLine(number, data, read_carefully(data, contract, number), data.endswith(b"\n"))
 
     def _raw_lines(self) -> Iterator[bytes]:
         if self.path is None:
