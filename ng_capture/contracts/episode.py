@@ -137,9 +137,9 @@ class Tokens(msgspec.Struct, frozen=True):
 class ModelCall(msgspec.Struct, frozen=True):
     """What is known of the call that made a turn. Times in seconds since 1970, latencies in milliseconds.
 
-    `usage` counts cached tokens among the prompt's, once (contracts.md 9.7); `usage_extra` holds the counts that have
-    no name of ours. `record` holds the fields of the call's token record other than its tokens. `index` is the place of
-    the call among those of its rollout, from 0; `error_category` says why there was no good answer (5.2).
+    `index` is the call's place among those of its rollout, from 0. `usage` counts cached tokens among the prompt's,
+    once (contracts.md 9.7); `usage_extra` holds the counts that have no name of ours. `record` holds the fields of the
+    call's token record other than its tokens. `error_category` says why there was no good answer (5.2).
     """
 
     call_id: str | None = None
@@ -240,11 +240,12 @@ class Thread(msgspec.Struct, frozen=True):
 class Episode(msgspec.Struct, frozen=True):
     """One rollout in no contract's words.
 
-    `contract` is what it was read from, `version` the version that the source names, as it spells it.
     `request` holds the parameters of the first request other than its turns and tools; `response` what a Responses
     envelope says besides its output, usage and model; `row` the other fields of a finished row, reward among them.
-    `truncated` tells that the rollout was stopped before its end. `losses` are what reading could not keep, for
-    contracts that have a place to say so. `omitted` are the answers of calls that make no step: failed, or made again.
+    `truncated` tells that the rollout was stopped before its end. `version` is the contract's, as the document names
+    it. `blanks` are members of the document that say nothing (null, nothing in them, false) by JSON pointer, for who
+    writes the same contract again. `losses` are those of reading it, for a document that tells of its own conversion.
+    `omitted` are the answers of calls that make no step: failed, or made again.
     """
 
     contract: str
@@ -256,5 +257,6 @@ class Episode(msgspec.Struct, frozen=True):
     row: Json | None = None
     truncated: bool | None = None
     version: str | None = None
+    blanks: Json | None = None
     losses: tuple[Loss, ...] = ()
     omitted: tuple[Turn, ...] = ()

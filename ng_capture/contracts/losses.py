@@ -37,6 +37,7 @@ think_tags_split | note | think tags were cut out of a text into reasoning
 arguments_not_object | degraded | the arguments of a call are no JSON object and are wrapped
 output_unlinked | degraded | a tool output names a call that is not there
 output_duplicate | note | a call has more than one output
+call_id_unknown | synthesised | the target wants an id of a call, and the source has none
 call_without_output | note | a call has no output
 parts_flattened | degraded | parts of a content became one text
 media_omitted | dropped | an image, sound or file is not carried along
@@ -60,6 +61,7 @@ item_type_opaque | degraded | an item of another type is carried as JSON text
 item_order_changed | degraded | the items of a step stand in another order
 history_rewritten | degraded | a request holds another history than the calls before it
 subagent_parent_unknown | degraded | nothing says which call began a sub-agent
+subagent_by_session | note | a sub-agent is named by its run alone; the run's id stands where its own would
 subagent_dropped | dropped | a sub-agent's turns are not in the output
 subagent_embedded | note | a sub-agent's turns are inside the document
 failed_call_omitted | dropped | a call that failed makes no step

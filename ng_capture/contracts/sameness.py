@@ -36,4 +36,3 @@ def parsed(call: ToolCall) -> Hashable:
 
 def _called(call: ToolCall) -> Hashable:
     return call.call_id, call.name, parsed(call)
-

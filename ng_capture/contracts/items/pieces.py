@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ng_capture.contracts.episode import Content, Json, Opaque, Role, Text, Thought, ToolCall, ToolResult
+from ng_capture.contracts.episode import Content, Json, Opaque, Role, Thought, ToolCall, ToolResult
 from ng_capture.contracts.items.parts import read_content, text_of, without
 from ng_capture.contracts.items.tokens import TOKEN_FIELDS
 from ng_capture.records.json_text import encode_json, object_in
@@ -32,6 +32,16 @@ OUTPUTS = frozenset(
         "tool_search_output",
     }
 )
+ITEM_TYPES = frozenset(
+    {
+        *("message", "reasoning", "compaction", "item_reference", "additional_tools"),
+        *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
+        *TEXT_CALLS,
+        *OBJECT_CALLS,
+        *OUTPUTS,
+    }
+)
+"""The types of items that Responses know."""
 ANSWERED_CALLS = frozenset(
     {"function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
 )
@@ -96,7 +106,8 @@ def _message(item: Json) -> Message | None:
 
 
 def _thought(item: Json) -> Thought:
-    rest = dict(without(item, "encrypted_content"))
+    encrypted = item.get("encrypted_content")
+    rest = dict(without(item, "encrypted_content") if isinstance(encrypted, str) else item)
     texts = dict[str, tuple[str, ...]]()
     for key in ("summary", "content"):
         parts = item.get(key)
@@ -104,13 +115,8 @@ def _thought(item: Json) -> Thought:
         if isinstance(parts, list) and all(text is not None for text in found):
             texts[key] = tuple(text for text in found if text is not None)
             rest[key] = [without(object_in(part), "text") for part in parts]
-    encrypted = item.get("encrypted_content")
-    return Thought(
-        texts.get("summary", ()),
-        texts.get("content", ()),
-        encrypted if isinstance(encrypted, str) else None,
-        item=rest if encrypted is None or isinstance(encrypted, str) else {**rest, "encrypted_content": encrypted},
-    )
+    proof = encrypted if isinstance(encrypted, str) else None
+    return Thought(texts.get("summary", ()), texts.get("content", ()), proof, item=rest)
 
 
 def _text_call(kind: str, item: Json) -> Piece:
@@ -136,8 +142,9 @@ def _text_call(kind: str, item: Json) -> Piece:
 def _result(item: Json) -> ToolResult:
     said = read_content(item.get("output"), plain=False)
     if said is None:
-        value = object_in(item.get("output")) or {"value": item.get("output")}
-        return ToolResult(_call_id(item), (Opaque("output", value),), item=without(item, "output", "call_id"))
+        output = item.get("output")
+        part = Opaque("output", output) if isinstance(output, dict) else Opaque("value", {"value": output})
+        return ToolResult(_call_id(item), (part,), item=without(item, "output", "call_id"))
     rest = dict(without(item, "output", "call_id"))
     if said.parts is not None:
         rest["output"] = list(said.parts)
@@ -152,11 +159,3 @@ def _call_id(item: Json) -> str | None:
 
 
 _NAMED_BY_ID = frozenset({"mcp_call", "local_shell_call_output", *OBJECT_CALLS})
-
-
-def words(content: Content | None) -> str | None:
-    """The texts of a content, joined; None where it has none."""
-    if content is None or isinstance(content, str):
-        return content
-    texts = [part.text for part in content if isinstance(part, Text)]
-    return "".join(texts) if texts else None

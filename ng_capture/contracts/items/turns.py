@@ -28,6 +28,9 @@ from ng_capture.records.json_text import object_in
 Bounds = Literal["inferred", "one"] | Sequence[Hashable]
 """What tells turns apart: the order of the items, nothing (all are one turn), or for each item the call of it."""
 
+ORDER = "item_order"
+"""The key of `Thread.extra` under which stands where each item of the output stood, where turns change the order."""
+
 
 class Grouped(msgspec.Struct, frozen=True):
     """The turns of some items. `order` is the place among the items of each that a writer would write, in its order."""
