@@ -10,8 +10,9 @@ from ng_capture.contracts.atof.extras import Extras, with_ours
 from ng_capture.contracts.atof.links import Linked, Place
 from ng_capture.contracts.atof.results import as_told, result_of, retold
 from ng_capture.contracts.atof.scopes import Scope
-from ng_capture.contracts.atof.telling import Ran, Said, Told, noted
+from ng_capture.contracts.atof.telling import noted
 from ng_capture.contracts.atof.texts import note_text
+from ng_capture.contracts.atof.told import Ran, Said, Told
 from ng_capture.contracts.episode import Json, Role, SubagentRef, ToolCall, ToolResult, Turn
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.sameness import parsed

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 from ng_capture.contracts.atof.actors import Actor
 from ng_capture.contracts.atof.links import Linked, Place
 from ng_capture.contracts.atof.stream import Stream
-from ng_capture.contracts.atof.telling import Said
+from ng_capture.contracts.atof.told import Said
 from ng_capture.contracts.episode import Role, Thread
 
 T = TypeVar("T")

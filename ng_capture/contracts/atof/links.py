@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ng_capture.contracts.atof.telling import Ran, Said
+from ng_capture.contracts.atof.told import Ran, Said
 from ng_capture.contracts.episode import ToolCall
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.sameness import parsed

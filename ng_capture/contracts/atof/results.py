@@ -7,8 +7,8 @@ import msgspec
 
 from ng_capture.contracts.atof.extras import with_ours
 from ng_capture.contracts.atof.links import Place
-from ng_capture.contracts.atof.telling import Ran, Said, Told, ToldResult
 from ng_capture.contracts.atof.texts import result_text
+from ng_capture.contracts.atof.told import Ran, Said, Told, ToldResult
 from ng_capture.contracts.episode import Opaque, SubagentRef, ToolResult
 from ng_capture.contracts.sameness import words
 

@@ -11,7 +11,9 @@ from ng_capture.contracts.atof.callers import caller_of
 from ng_capture.contracts.atof.events import Phase
 from ng_capture.contracts.atof.extras import Extras, with_ours
 from ng_capture.contracts.atof.links import link
-from ng_capture.contracts.atof.telling import Telling, Told
+from ng_capture.contracts.atof.scopes import Scope
+from ng_capture.contracts.atof.telling import tell
+from ng_capture.contracts.atof.told import Told
 from ng_capture.contracts.episode import Agent, Json, SubagentRef, Thread
 from ng_capture.contracts.interface import Options
 from ng_capture.contracts.losses import Loss
@@ -41,7 +43,7 @@ def conversations(cast: Cast, extras: Extras, options: Options) -> Mapping[str, 
 def _conversation(
     actor: Actor, under: Sequence[tuple[Actor, Conversation]], extras: Extras, options: Options
 ) -> Conversation:
-    told = Telling(actor, extras, options).tell()
+    told = tell(actor, extras, options)
     linked = link(told.said, told.runs)
     called, losses = list[Called](), list[Loss]()
     for child, each in under:
@@ -105,15 +107,20 @@ def _beside(actor: Actor, told: Told) -> Json | None:
         and placed.event.category not in _IN_THE_CONVERSATION
         and placed.event.uuid != actor.key
     )
-    scope = actor.scope
-    data = {event.phase.value: event.data for event in (scope.start, scope.end) if event} if scope is not None else {}
     told_beside = {
-        "scope": {"uuid": scope.uuid, "metadata": scope.metadata, "data": data} if scope is not None else None,
+        "scope": _own(actor.scope) if actor.scope is not None else None,
         "categories": dict(sorted(kinds.items())) or None,
         "failed_calls": list(told.failed) or None,
         "request": told.first.parameters if told.first is not None and actor.above is not None else None,
     }
     return {key: value for key, value in told_beside.items() if value is not None} or None
+
+
+def _own(scope: Scope) -> Json:
+    """An agent's scope beside its conversation."""
+    data = {event.phase.value: event.data for event in (scope.start, scope.end) if event and event.data is not None}
+    told = {"uuid": scope.uuid, "metadata": scope.metadata, "data": data}
+    return {key: value for key, value in told.items() if value}
 
 
 def _unfinished(actor: Actor, extras: Extras) -> Iterator[Loss]:
