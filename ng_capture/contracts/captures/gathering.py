@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from ng_capture.contracts.captures.exchange_lines import ExchangeLine, faults_of
+from ng_capture.contracts.captures.lifecycle import LIFECYCLE, lost_calls_beside
 from ng_capture.contracts.captures.rules import fault, fault_of
 from ng_capture.contracts.episode import Json
 from ng_capture.contracts.interface import Refused
@@ -27,12 +28,8 @@ from ng_capture.records.raw_call import raw_call_of
 from ng_capture.records.token_entry import TokenEntry, Unreadable, decode_entry
 
 EXCHANGES = frozenset({FileKind.CAPTURE, FileKind.CAPTURE_INCOMPLETE})
-RECORDS = frozenset({FileKind.TOKENS, FileKind.INCOMPLETE})
+RECORDS = frozenset({FileKind.TOKENS}) | LIFECYCLE
 _READ = (FileKind.TOKENS, FileKind.CAPTURE)
-_GAPS = {
-    FileKind.CAPTURE_INCOMPLETE: "model_call_capture_incomplete",
-    FileKind.INCOMPLETE: "token_capture_incomplete",
-}
 
 
 _UNREADABLE = {
@@ -146,16 +143,26 @@ class _Rollout:
 
 def _of_files(files: RolloutFiles) -> Gathered:
     rollout = _Rollout(shown(files.rollout_id))
-    for name in files.names:
-        if name.kind in _GAPS:
-            family = "capture" if name.kind is FileKind.CAPTURE_INCOMPLETE else "tokens"
-            rollout.faults.append(fault_of(Defect(reason="capture_incomplete", file=name.shown), family))
-            rollout.gaps.append((_GAPS[name.kind], None))
     for kind in _READ:
         for name in files.of_kind(kind):
             with CaptureFile(files.path(name), name.compression) as file:
                 _read(file, name.shown, kind, rollout)
-    return rollout.done()
+    gathered = rollout.done()
+    lost = lost_calls_beside(files, {line.entry.call_id for line in gathered.entries})
+    marked = files.of_kind(FileKind.CAPTURE_INCOMPLETE)
+    return msgspec.structs.replace(
+        gathered,
+        gaps=(
+            *gathered.gaps,
+            *([("token_capture_incomplete", None)] if lost else []),
+            *(("model_call_capture_incomplete", None) for _ in marked),
+        ),
+        faults=(
+            *gathered.faults,
+            *(fault_of(defect, "tokens") for defect in lost),
+            *(fault_of(Defect(reason="capture_incomplete", file=name.shown), "capture") for name in marked),
+        ),
+    )
 
 
 def _read(file: CaptureFile, name: str, kind: FileKind, rollout: _Rollout) -> None:

@@ -14,8 +14,9 @@ from ng_capture.contracts.items.spelling import Item
 from ng_capture.contracts.items.writing import CARRIERS, Writing
 from ng_capture.contracts.rules import Fault, pointer
 from ng_capture.errors import InvalidRecord
-from ng_capture.records.json_text import encode_json
+from ng_capture.records.json_text import encode_json, object_in
 from ng_capture.records.lineage import Parent
+from ng_capture.records.token_entry import NOTE
 from ng_capture.records.token_record import TokenRecord, encode_record, measured
 
 Ids = tuple[int, ...]
@@ -63,16 +64,17 @@ class _Writing:
     def lines(self) -> Iterator[RecordLine]:
         for at, each in enumerate(self._made):
             if each.call.record is not None:
-                yield RecordLine(each, _encoded(self._as_it_stood(each.call.record, each.call.tokens)))
+                record = self._as_it_stood(each.call.record, each.call.tokens)
+                yield RecordLine(each, _encoded(record | _noted(each, record.get(NOTE))))
             elif _usable(each) and each.call.tokens is not None:
                 yield self._new(at, each, each.call.tokens)
             else:
                 yield RecordLine(each, None)
 
-    def _as_it_stood(self, record: Json, tokens: Tokens | None) -> Json:
+    def _as_it_stood(self, record: Json, tokens: Tokens | None) -> dict[str, object]:
         if tokens is None:
             # its arrays stand in it, faults and all
-            return record
+            return dict(record)
         prompt = tuple(tokens.prompt_ids or ())
         if record.get("prompt_is_delta"):
             parent = self._whole.get(str(record.get("parent_call_id")))
@@ -107,6 +109,7 @@ class _Writing:
             parent_call_id=parent.parent_call_id,
             parent_resolution=parent.resolution,
             parent_resolution_reason=parent.reason,
+            extras=_noted(made, None),
         )
         try:
             return RecordLine(made, encode_record(measured(record)))
@@ -124,6 +127,21 @@ class _Writing:
             if length <= len(prompt) and fit:
                 return Parent("resolved", fit[0]) if len(fit) == 1 else None
         return Parent("unresolved", reason="no_match") if made.spoken else Parent("root")
+
+
+def _noted(made: Made, note: object) -> dict[str, object]:
+    """What is wrong with a call and its record does not show, where ingest notes it, too: a verdict rests on it."""
+    call, tokens = made.call, made.call.tokens
+    problems = list[str]()
+    if call.error_category == "stream_truncated":
+        problems.append("stream_truncated")
+    counted = call.usage.tokens_out
+    if counted is not None and tokens is not None and counted != len(tokens.completion_ids or ()):
+        problems.append("token_count_mismatch")
+    told = object_in(note)
+    known = told.get("problems")
+    new = [problem for problem in problems if not isinstance(known, list) or problem not in known]
+    return {NOTE: {**told, "problems": [*(known if isinstance(known, list) else ()), *new]}} if new else {}
 
 
 def _call_ids(made: Iterable[Made], rollout_id: str) -> Iterator[tuple[int, str]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from ng_capture.contracts.captures.calls import calls_in
+from ng_capture.contracts.captures.calls import calls_in, lost_calls
 from ng_capture.contracts.captures.facts import Facts, beyond_record, facts_of
 from ng_capture.contracts.captures.record_lines import RecordLine, output_items, record_lines
 from ng_capture.contracts.captures.token_records import FACTS
@@ -36,7 +36,8 @@ def write_table(episode: Episode, _: Options) -> Written | Refused:
     rollout_id = rollout_id_of(episode)
     lines = record_lines(calls_in(episode), rollout_id)
     documents = tuple(_row(at, line, rollout_id) for at, line in enumerate(lines))
-    return Written(documents, merged((*unheld(episode), *_unheld_of(lines))))
+    gaps = [Loss("metadata_dropped", detail="gaps")] if lost_calls(episode) else []
+    return Written(documents, merged((*unheld(episode), *gaps, *_unheld_of(lines))))
 
 
 def _row(at: int, line: RecordLine, rollout_id: str) -> bytes:

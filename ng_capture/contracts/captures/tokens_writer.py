@@ -14,6 +14,10 @@ from ng_capture.contracts.losses import Loss, merged
 from ng_capture.files.names import FileKind
 from ng_capture.records.usage import UNKNOWN_USAGE
 
+_ALL = (
+    "prompt ids, generated ids and log probabilities (of raw calls `ng-capture ingest` reads them in every engine's "
+    "spelling)"
+)
 _LOSSES: Mapping[str, Feature | None] = {
     **UNHELD,
     "tokens_incomplete": None,
@@ -41,7 +45,7 @@ def write_tokens(episode: Episode, _: Options) -> Written | Refused:
     losses = merged((*unheld(episode), *_unheld_of(lines)))
     documents = tuple(line.data for line in lines if line.data is not None)
     if not documents and not faults:
-        faults = (fault("tokens.none", f"{rollout_id}: no call has prompt ids, generated ids and log probabilities"),)
+        faults = (fault("tokens.none", f"{rollout_id}: no call has {_ALL}"),)
     if faults:
         return Refused(faults, losses)
     marker = SideFile(f"{rollout_id}.{FileKind.INCOMPLETE}", b"\n")

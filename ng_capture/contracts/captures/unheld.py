@@ -25,7 +25,7 @@ def unheld(episode: Episode) -> Iterator[Loss]:
                 yield Loss("conversation_dropped", turn.place)
     if episode.main.agent.tools:
         yield Loss("tools_dropped", count=len(episode.main.agent.tools))
-    for name in sorted(episode.request or ()):
+    for name in sorted((episode.request or {}).keys() - {"model"}):
         yield Loss("request_fields_dropped", detail=name)
     if episode.reward is not None:
         yield Loss("reward_dropped")
@@ -52,7 +52,8 @@ def _metadata(thread: Thread) -> Iterator[str]:
         "agent": thread.agent.name or thread.agent.version or thread.agent.extra,
         "notes": thread.notes,
         "continued_trajectory_ref": thread.continued,
-        "extra": thread.extra,
+        # what we noted ourselves: the calls are there, and a marker tells of those that are lost
+        "extra": (thread.extra or {}).keys() - {"ng_capture"},
         "cost": thread.totals is not None and thread.totals.cost_usd is not None,
     }
     return (name for name, value in told.items() if value)
