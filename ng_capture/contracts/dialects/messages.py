@@ -64,8 +64,8 @@ def answered(response: Json, options: Options) -> Answered:
         usage_extra=others(usage, *_COUNTED),
     )
     turn, losses = _turn(Role.ASSISTANT, content, options, "", call)
-    envelope = others(response, *_TOLD)
-    if envelope is not None:
+    envelope = {key: told for key, told in response.items() if key not in _TOLD}
+    if envelope:
         turn = msgspec.structs.replace(turn, item={**(turn.item or {}), "envelope": envelope})
     return Answered(turn, losses)
 
