@@ -1,7 +1,7 @@
 """Times as ATIF spells them: ISO 8601, with an offset or without (contracts.md 1.2 and 1.3)."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 
 from ng_capture.contracts.atif.place import Place, quoted
 from ng_capture.contracts.rules import Fault
@@ -12,14 +12,6 @@ def moment(text: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
-        return None
-
-
-def spelled_time(seconds: float) -> str | None:
-    """Seconds since 1970 as ISO 8601 in UTC, None for what no calendar holds."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
-    except (OverflowError, ValueError, OSError):
         return None
 
 

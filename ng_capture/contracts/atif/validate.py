@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ng_capture.contracts.atif.counts import check_counts
-from ng_capture.contracts.atif.foreign import foreign_format, foreign_lines
+from ng_capture.contracts.atif.foreign import Foreign, foreign_format, foreign_lines
 from ng_capture.contracts.atif.place import Place, kind_of
 from ng_capture.contracts.atif.references import all_trajectories, check_references
 from ng_capture.contracts.atif.schema import LAST_BY_SESSION
@@ -28,8 +28,8 @@ def check_source(source: Source) -> Checked:
     """The document of a file or of standard input; files that it names are looked for beside it."""
     careful = source.document(CONTRACT)
     if not careful.read:
-        name = foreign_lines(source.read())
-        return Checked(None, careful.faults if name is None else (_foreign(name),))
+        foreign = foreign_lines(source.read())
+        return Checked(None, careful.faults if foreign is None else (_foreign(foreign),))
     faults = (*careful.faults, *check_document(careful.value, source))
     return Checked(None if has_errors(faults) else careful.value, faults)
 
@@ -37,9 +37,9 @@ def check_source(source: Source) -> Checked:
 def check_document(value: object, source: Source | None = None) -> Iterator[Fault]:
     """The faults of a decoded document, in the order of the rules' kinds."""
     place = Place()
-    name = foreign_format(value)
-    if name is not None:
-        yield _foreign(name)
+    foreign = foreign_format(value)
+    if foreign is not None:
+        yield _foreign(foreign)
         return
     if not isinstance(value, dict):
         yield place.fault("atif.root.type", f"a document is an object, found {kind_of(value)}")
@@ -58,5 +58,5 @@ def _check_session(trajectory: Mapping[str, object], place: Place) -> Iterator[F
         yield place.fault("atif.legacy.session_id_required", message)
 
 
-def _foreign(name: str) -> Fault:
-    return Place().fault("atif.foreign", f"this is no ATIF trajectory but of another format: {name}")
+def _foreign(foreign: Foreign) -> Fault:
+    return Place().fault("atif.foreign", foreign.message)

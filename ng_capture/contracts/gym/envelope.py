@@ -53,8 +53,9 @@ def written_response(
     """The response; its envelope as it stood, else what the episode says in the defaults of Gym."""
     fresh = [turn for turn in episode.main.turns if turn.fresh]
     if episode.response is not None and episode.response.get("object") == "response":
-        envelope = dict(episode.response)
+        envelope, unknown = dict(episode.response), ""
     else:
+        unknown = "unknown"
         request = episode.request or {}
         choice = request.get("tool_choice")
         envelope = {
@@ -71,7 +72,7 @@ def written_response(
         if ended:
             lose(Loss("finish_reason_dropped", ended[0].place, len(ended)))
     model = episode.main.agent.model
-    return {**envelope, "model": "unknown" if model is None else model, "output": output, "usage": usage}
+    return {**envelope, "model": unknown if model is None else model, "output": output, "usage": usage}
 
 
 def _status(episode: Episode) -> Json:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from ng_capture.contracts.episode import Episode, ModelCall, Thread, Turn
-from ng_capture.contracts.items.turns import ORDER
 from ng_capture.contracts.losses import Loss
 from ng_capture.records.usage import UNKNOWN_USAGE
 
@@ -56,5 +55,5 @@ def _fields(turn: Turn, thread: Thread, several: bool) -> Iterator[str]:
 def _unwritten(thread: Thread) -> Iterator[tuple[str, object]]:
     yield "agent.extra", thread.agent.extra
     yield "continued_trajectory_ref", thread.continued
-    yield "extra", (thread.extra or {}).keys() - {ORDER}
+    yield "extra", (thread.extra or {}).keys() - {"ng_capture"}
     yield "final_metrics", thread.totals is not None and thread.totals.cost_usd

@@ -15,7 +15,7 @@ from ng_capture.contracts.interface import Options, Written
 from ng_capture.contracts.items.turns import ORDER
 from ng_capture.contracts.items.writing import Writing
 from ng_capture.contracts.losses import Loss, merged
-from ng_capture.records.json_text import encode_json
+from ng_capture.records.json_text import encode_json, object_in
 
 _OWN = ("gym", "responses")
 
@@ -66,7 +66,7 @@ def pair_of(episode: Episode, options: Options) -> Pair:
         request["tools"] = tools
     counted = count_usage(thread)
     response_id = made_id("resp_", seed, made)
-    output = _ordered(made, (thread.extra or {}).get(ORDER))
+    output = _ordered(made, object_in((thread.extra or {}).get("ng_capture")).get(ORDER))
     response = written_response(episode, output, counted.usage, response_id, writing.losses.append)
     return Pair(request, response, (*writing.losses, *counted.losses))
 

@@ -3,6 +3,32 @@
 from ng_capture.contracts.careful_json import json_rules
 from ng_capture.contracts.rules import Fault, Rule, table
 
+_ROWS = """
+gym.row.type | error | a row is a JSON object
+gym.row.empty | error | a row has an input or an output
+"""
+_EXPORT = """
+gym.export.trajectory | error | only rows with a trajectory of version 1.0 are exported
+gym.export.gaps | error | Gym could not see all of the rollout
+gym.export.identity | error | the indices of the rollout, or the name or version of its agent, are not there
+gym.export.invocations | error | not exactly one agent that ran to its end
+gym.export.item | error | an item that ATIF has no place for
+gym.export.field | error | a field that would be dropped
+gym.export.status | error | an item that is not completed
+gym.export.role | error | a developer's message has no place
+gym.export.later_turn | error | a message of a user or the system after output
+gym.export.tokens | error | token ids and log probabilities are not exported
+gym.export.content | error | a content that is not text alone
+gym.export.reasoning | error | reasoning that is encrypted, empty, or in several pieces
+gym.export.call | error | a call without id or name, or with the id of another
+gym.export.arguments | error | the arguments of a call are no JSON object
+gym.export.result | error | calls and results are not one for one
+gym.export.tool_record | error | a tool was not seen to complete, or did something else
+gym.export.turns | error | turns and conversation do not agree
+gym.export.model_call | error | a turn is not of exactly one call of the model that succeeded
+gym.export.finish | error | the finish reason does not prove a complete response
+gym.export.usage | error | token counts that do not agree with each other
+"""
 _STRICT = """
 gym.strict.version | error | only ATIF v1.7 is taken
 gym.strict.total_steps | error | the totals count other steps than there are
@@ -33,7 +59,7 @@ gym.strict.usage | error | token counts are partial, or do not agree with each o
 gym.harbor.message | error | a message in parts, on which Harbor's mapping fails or writes Python into the text
 """
 
-RULES: dict[str, Rule] = json_rules("gym") | table(_STRICT)
+RULES: dict[str, Rule] = json_rules("gym") | table(_ROWS) | table(_EXPORT) | table(_STRICT)
 
 
 def fault(rule: str, message: str, path: str = "", line: int | None = None, step: int | None = None) -> Fault:
