@@ -115,8 +115,8 @@ class Writer(msgspec.Struct, frozen=True):
     """A contract as it is written.
 
     `losses` are the codes that writing it may report, each with the feature without which it cannot happen, None where
-    it always can. `suffix` ends the name of a file that holds one episode; `whole` tells that a file holds just one
-    document, else it holds one a line.
+    it always can. `suffix` (`.atif.json`) ends the name of a file that holds one episode; `whole` tells that a file
+    holds just one document, else it holds one a line.
     """
 
     write: Callable[[Episode, Options], Written | Refused]

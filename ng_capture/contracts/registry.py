@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
+from ng_capture.contracts.atif.contract import ATIF
+from ng_capture.contracts.atof.contract import ATOF
 from ng_capture.contracts.interface import Contract, Reader, Writer, losses_between
 from ng_capture.errors import UsageError
 
 # the first that recognises a source reads it: the particular before the general
-CONTRACTS: tuple[Contract, ...] = ()
+CONTRACTS: tuple[Contract, ...] = (ATIF, ATOF)
 
 
 def reader_of(name: str) -> Reader:
