@@ -84,7 +84,10 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What is looked at to tell contracts apart: the name, and the first JSON value of the file, whatever it is."""
+    """What is looked at to tell contracts apart: the name, and the first JSON value of the file, whatever it is.
+
+    Of a folder it is the list of the names of what lies in it.
+    """
 
     file_name: str
     is_folder: bool

@@ -1,6 +1,7 @@
 """What a conversion reads: a file, standard input, or a folder; plain or compressed, whole or line by line."""
 
 import io
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +48,15 @@ class Source:
     @property
     def is_folder(self) -> bool:
         return self.path is not None and self.path.is_dir()
+
+    def names(self) -> list[str]:
+        """The names of what lies in a folder, none for anything else; raises SurroundingsError."""
+        if self.path is None or not self.path.is_dir():
+            return []
+        try:
+            return sorted(os.listdir(self.path))  # noqa: PTH208 (a capture directory holds a million)
+        except OSError as error:
+            raise SurroundingsError(f"{self.name}: cannot be listed: {error.strerror}") from error
 
     @property
     def file_name(self) -> str:
