@@ -142,6 +142,7 @@ MESSAGES = Contract(
             "media_omitted": Feature.MEDIA,
             "no_model_call": Feature.NO_MODEL,
             "output_unlinked": Feature.UNLINKED_RESULTS,
+            "reasoning_encrypted_opaque": Feature.ENCRYPTED_REASONING,
             "reasoning_segments_joined": Feature.SUMMARIES,
             "reasoning_summary_dropped": Feature.SUMMARIES,
             "request_fields_dropped": Feature.REQUEST,
