@@ -119,8 +119,11 @@ class Spelling:
         """A thinking block, or one for each of several texts that no signature holds together."""
         proof = thought.signature if thought.signature is not None else thought.encrypted
         if not thought.texts:
-            hidden = thought.redacted or proof is not None
-            return [{"type": "redacted_thinking", "data": proof}] if hidden else []
+            if proof is None and not thought.redacted:
+                return []
+            if not self._own:
+                self._lose("reasoning_encrypted_opaque")
+            return [{"type": "redacted_thinking", "data": proof}]
         if thought.content and thought.summary:
             self._lose("reasoning_summary_dropped")
         if proof is None:

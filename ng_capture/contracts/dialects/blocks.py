@@ -1,6 +1,6 @@
 """Blocks of Messages: each as a thought, a part, a call or a result (contracts.md 4.1, 4.2)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ng_capture.contracts.dialects.fields import arguments_text, joined, opaque, others, text_in
 from ng_capture.contracts.dialects.media import data_url, media_type_of, parse_data_url
@@ -32,6 +32,12 @@ def blocks_of(content: object) -> list[object]:
     if content is None:
         return []
     return [{"type": "text", "text": content}] if isinstance(content, str) else [content]
+
+
+def is_reordered(blocks: Iterable[object]) -> bool:
+    """True where a turn, which thinks, speaks and calls in this order, does not say the order of the blocks."""
+    ranks = [0 if kind in THINKING else 2 if kind == "tool_use" else 1 for kind in map(kind_of, blocks)]
+    return ranks != sorted(ranks)
 
 
 def thought_of(block: Json) -> Thought:

@@ -23,6 +23,7 @@ from ng_capture.contracts.episode import (
     Turn,
 )
 from ng_capture.contracts.interface import Options
+from ng_capture.contracts.items.parts import without
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.rules import pointer
 from ng_capture.records.json_text import decode_exact, object_in, objects_in
@@ -68,8 +69,8 @@ def answered(response: Json, options: Options) -> Answered:
     message = {"role": "assistant", **object_in(choice.get("message"))}
     place = pointer("choices", 0, "message")
     turn, losses = message_turn(message, options, place, _call(response, choice))
-    beside = {"envelope": others(response, *_TOLD), "choice": others(choice, *_CHOICE)}
-    item = {**(turn.item or {}), **{key: rest for key, rest in beside.items() if rest is not None}}
+    beside = {"envelope": without(response, *_TOLD), "choice": without(choice, *_CHOICE)}
+    item = {**(turn.item or {}), **{key: rest for key, rest in beside.items() if rest}}
     turn = msgspec.structs.replace(turn, item=item or None)
     if len(choices) > 1:
         losses = (*losses, Loss("choice_dropped", pointer("choices", 1), len(choices) - 1))

@@ -1,9 +1,11 @@
 """Turns as messages of Chat Completions, and the last as a choice (contracts.md 4.5)."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from ng_capture.contracts.dialects.chat import FIELDS, LEGACY_CALL
-from ng_capture.contracts.dialects.finishes import finish_of
+from ng_capture.contracts.dialects.chat_parts import PartSpelling
+from ng_capture.contracts.dialects.finishes import Finish
 from ng_capture.contracts.dialects.thinking import with_think_tags
 from ng_capture.contracts.episode import Content, Json, ModelCall, Opaque, Part, Role, Text, Thought, ToolCall, Turn
 from ng_capture.contracts.identity import made_id
@@ -37,13 +39,13 @@ class Writing:
         skipped = 0 if first is None else first[1]
         return [*told, *(message for at in range(skipped, len(turns)) for message in self._turn(at, turns[at]))]
 
-    def choice(self, turn: Turn, at: int) -> Message:
-        """The turn of the model as a choice."""
+    def choice(self, turn: Turn, at: int, finish: Finish | None) -> Message:
+        """The turn of the model as a choice; `finish` is why it ended."""
         beside = object_in((turn.item or {}).get("choice")) if self._own else {}
         return {
             "index": 0,
             "message": self.message(turn, self._call_ids(turn, at)),
-            "finish_reason": self._finish_reason(turn),
+            "finish_reason": self._finish_reason(turn, finish),
             **beside,
         }
 
@@ -67,20 +69,16 @@ class Writing:
         """
         if not turns or (turns[0].extra or {}).get("role") != "instructions":
             return None
-        count = next(
-            (at for at, turn in enumerate(turns) if turn.role not in (Role.SYSTEM, Role.DEVELOPER)), len(turns)
-        )
-        if count == 1:
+        leading = list(itertools.takewhile(lambda turn: turn.role in (Role.SYSTEM, Role.DEVELOPER), turns))
+        texts = [_text(turn.content) for turn in leading]
+        if len(leading) == 1 or any(text is None for text in texts):
             return None
-        texts = [_text(turn.content) for turn in turns[:count]]
-        if any(text is None for text in texts):
-            return None
-        for turn in turns[:count]:
+        for turn in leading:
             if turn.role == Role.DEVELOPER:
                 self._lose("developer_role", turn)
             if isinstance(turn.content, tuple):
                 self._lose("parts_flattened", turn)
-        return {"role": "system", "content": "\n\n".join(filter(None, texts))}, count
+        return {"role": "system", "content": "\n\n".join(filter(None, texts))}, len(leading)
 
     def _turn(self, at: int, turn: Turn) -> Iterator[Message]:
         match turn.content:
@@ -181,15 +179,14 @@ class Writing:
         self._lose("tokens_incomplete", turn)
         return {}
 
-    def _finish_reason(self, turn: Turn) -> str | None:
-        """Why the model stopped, in the words of chat; one that calls a tool says so."""
-        reason = turn.call.finish_reason if turn.call is not None else None
+    def _finish_reason(self, turn: Turn, finish: Finish | None) -> str | None:
+        """Why the model stopped; one that calls a tool says so."""
         if self._own:
-            return reason
-        finish = finish_of(reason)
-        if finish is None and turn.call is not None and turn.call.dialect == "responses":
-            finish = "stop"
+            return turn.call.finish_reason if turn.call is not None else None
         return "tool_calls" if finish == "stop" and turn.calls else finish
+
+    def _parts(self, turn: Turn) -> PartSpelling:
+        return PartSpelling(turn.place, self.losses.append, own=self._own)
 
     def _lose(self, code: str, turn: Turn, detail: str | None = None) -> None:
         self.losses.append(Loss(code, turn.place, detail=detail))

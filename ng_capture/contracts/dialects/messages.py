@@ -9,6 +9,7 @@ from ng_capture.contracts.dialects.blocks import (
     RESULT,
     THINKING,
     blocks_of,
+    is_reordered,
     kind_of,
     part_of,
     rest_of,
@@ -64,8 +65,8 @@ def answered(response: Json, options: Options) -> Answered:
         usage_extra=others(usage, *_COUNTED),
     )
     turn, losses = _turn(Role.ASSISTANT, content, options, "", call)
-    envelope = others(response, *_TOLD)
-    if envelope is not None:
+    envelope = {key: told for key, told in response.items() if key not in _TOLD}
+    if envelope:
         turn = msgspec.structs.replace(turn, item={**(turn.item or {}), "envelope": envelope})
     return Answered(turn, losses)
 
@@ -113,7 +114,8 @@ def _turn(
     blocks = blocks_of(content)
     thoughts = [thought_of(object_in(block)) for block in blocks if kind_of(block) in THINKING]
     calls = tuple(tool_call_of(object_in(block)) for block in blocks if kind_of(block) == "tool_use")
-    said, losses = _said(blocks, content), tuple[Loss, ...]()
+    said = _said(blocks, content)
+    losses: tuple[Loss, ...] = (Loss("item_order_changed", place),) if is_reordered(blocks) else ()
     turn = Turn(
         role=role,
         content=said,
@@ -130,7 +132,7 @@ def _turn(
         cut = cut_think_tags(said, options.thinking, chat=False)
         if cut.thought is not None:
             thoughts.append(cut.thought)
-            losses = (Loss("think_tags_split", f"{place}/content", len(cut.thought.summary), cut.offsets),)
+            losses += (Loss("think_tags_split", f"{place}/content", len(cut.thought.summary), cut.offsets),)
             turn = msgspec.structs.replace(turn, thoughts=tuple(thoughts), content=cut.text or None)
     return turn, losses
 

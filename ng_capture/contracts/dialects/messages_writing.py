@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import msgspec
 
 from ng_capture.contracts.dialects.block_spelling import Block, Spelling
-from ng_capture.contracts.dialects.finishes import Finish, finish_of
-from ng_capture.contracts.episode import Json, Opaque, Role, Turn
+from ng_capture.contracts.dialects.finishes import Finish
+from ng_capture.contracts.episode import Json, ModelCall, Opaque, Role, Turn
 from ng_capture.contracts.identity import made_id
 from ng_capture.contracts.items.linking import linked
 from ng_capture.contracts.losses import Loss
 from ng_capture.records.json_text import object_in
-from ng_capture.records.usage import UNKNOWN_USAGE, Usage
+from ng_capture.records.usage import UNKNOWN_USAGE
 
 _STOPS: dict[Finish, str] = {
     "stop": "end_turn",
@@ -48,22 +48,20 @@ class Writing:
                 self._tell(messages, at, turn)
         return Said(self._system(system), tuple(messages))
 
-    def response(self, turn: Turn, model: str | None, at: int) -> Message:
-        """The turn of the model as a response; unknown is null."""
+    def response(self, turn: Turn, model: str | None, at: int, finish: Finish | None) -> Message:
+        """The turn of the model as a response; `finish` is why it ended, unknown is null."""
         content = self._spelling(turn, self._call_ids(turn, at)).content()
         call = turn.call
-        envelope = object_in((turn.item or {}).get("envelope")) if self._own else {}
+        envelope = object_in((turn.item or {}).get("envelope")) if self._own else {"stop_sequence": None}
         written: Message = {
             "id": call.response_id if call and call.response_id else made_id("msg_", at, content),
             "type": "message",
             "role": "assistant",
             "model": call.model if call and call.model else model,
             "content": [{"type": "text", "text": content}] if content and isinstance(content, str) else content or [],
-            "stop_reason": self._stop_reason(turn),
+            "stop_reason": self._stop_reason(turn, finish),
             **envelope,
         }
-        if call is not None and call.usage != UNKNOWN_USAGE:
-            written["usage"] = {**_usage(call.usage), **(call.usage_extra or {} if self._own else {})}
         return written
 
     def _tell(self, messages: list[Message], at: int, turn: Turn) -> None:
@@ -112,15 +110,11 @@ class Writing:
             for place, call in enumerate(turn.calls)
         ]
 
-    def _stop_reason(self, turn: Turn) -> str | None:
-        """Why the model stopped; a response of Responses says so only where it was cut short."""
-        reason = turn.call.finish_reason if turn.call is not None else None
+    def _stop_reason(self, turn: Turn, finish: Finish | None) -> str | None:
+        """Why the model stopped; one that calls a tool says so."""
         if self._own:
-            return reason
-        finish = finish_of(reason)
-        if finish is None and turn.call is not None and turn.call.dialect == "responses":
-            finish = "stop"
-        return "tool_use" if finish == "stop" and turn.calls else None if finish is None else _STOPS[finish]
+            return turn.call.finish_reason if turn.call is not None else None
+        return "tool_use" if finish == "stop" and turn.calls else _STOPS[finish] if finish is not None else None
 
     def _lose(self, code: str, turn: Turn) -> None:
         self.losses.append(Loss(code, turn.place))
@@ -140,14 +134,19 @@ def _blocks(content: object) -> list[Block]:
     return content if isinstance(content, list) else []
 
 
-def _usage(usage: Usage) -> Json:
-    """Three numbers that share nothing: read from the cache, written to it, and neither (contracts.md 9.7)."""
+def usage_written(call: ModelCall, *, own: bool) -> Json | None:
+    """Three numbers that share nothing: read from the cache, written to it, and neither (contracts.md 9.7).
+
+    None where nothing is known; the fresh tokens are null where more were cached than there are.
+    """
+    usage = call.usage
+    if usage == UNKNOWN_USAGE:
+        return None
     cached = (usage.cached_tokens or 0) + (usage.cache_creation_tokens or 0)
     fresh = usage.tokens_in - cached if usage.tokens_in is not None and usage.tokens_in >= cached else None
-    told = {
-        "input_tokens": fresh,
-        "cache_creation_input_tokens": usage.cache_creation_tokens,
-        "cache_read_input_tokens": usage.cached_tokens,
-        "output_tokens": usage.tokens_out,
-    }
-    return {key: value for key, value in told.items() if value is not None or key in ("input_tokens", "output_tokens")}
+    told: dict[str, object] = {"input_tokens": fresh}
+    if usage.cache_creation_tokens is not None:
+        told["cache_creation_input_tokens"] = usage.cache_creation_tokens
+    if usage.cached_tokens is not None:
+        told["cache_read_input_tokens"] = usage.cached_tokens
+    return {**told, "output_tokens": usage.tokens_out, **(call.usage_extra or {} if own else {})}
