@@ -17,9 +17,10 @@ def shape_of(columns: Iterable[str]) -> Shape | None:
     there = frozenset(columns)
     if there >= _ROWS:
         return Shape.ROWS
-    for name, known in FORMATS.items():
-        if there >= known.columns.keys():
-            return Shape(name)
+    # some have the columns of another and more
+    fitting = [name for name, known in FORMATS.items() if there >= known.columns.keys()]
+    if fitting:
+        return Shape(max(fitting, key=lambda name: len(FORMATS[name].columns)))
     return Shape.GYM_RESPONSE if "response" in there else None
 
 
