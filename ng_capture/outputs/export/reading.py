@@ -45,4 +45,7 @@ def _ours(row: Record) -> Arrays:
         tokens = [*prompt, *generation]
         mask += [0] * added + [1] * len(generation)
         log_probs += [*[0.0] * added, *item["generation_log_probs"]]
+    if tokens:
+        # items tell what was generated; nothing predicts the token at position 0
+        mask[0], log_probs[0] = 0, 0.0
     return Arrays(tokens, mask, log_probs)

@@ -149,6 +149,16 @@ def test_another_reward_group_or_rollout_is_found(store: Path, exported: Exporte
         assert broken(store, out) == {invariant}
 
 
+@pytest.mark.parametrize("name", ["rollouts", "gym-response", "rows", "verl"])
+def test_a_token_that_nothing_predicts_is_no_breach_of_what_carries_it(tmp_path: Path, name: str) -> None:
+    """A first call without a prompt: items tell its generation whole (case T35)."""
+    forge = Forge("r-1")
+    forge.root([], [3, 4]).then([5], [6])
+    forge.write(tmp_path / "store")
+    write_rows(tmp_path / "rows.jsonl", [forge.row(forge.calls[-1], reward=1.0)])
+    assert breaches(tmp_path / "store", written(tmp_path / "store", name, Form.JSONL, tmp_path / "out.jsonl")) == []
+
+
 @pytest.mark.parametrize("form", [Form.JSONL, Form.PARQUET, Form.ARROW])
 def test_arrays_of_unequal_length_are_named(store: Path, exported: Exported, form: Form) -> None:
     change(out := exported("rows", form), lambda rows: rows[0]["logprobs"].pop())
