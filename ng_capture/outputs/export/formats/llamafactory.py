@@ -13,7 +13,7 @@ def _row(row: FlatRow) -> Record:
 LLAMAFACTORY = TrainerFormat(
     name="llamafactory",
     trainer="LLaMA-Factory (tokenized_path)",
-    checked="datasets 3.6.0 to 5.2.0",
+    checked="datasets 2.16.0 to 5.2.0",
     alignment="full, unshifted; -100 where the mask is 0; what datasets.load_from_disk loads",
     columns={**HF_LABELS.columns, "images": ["text"], "videos": ["text"], "audios": ["text"]},
     row=_row,
