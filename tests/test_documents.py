@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ng_capture.outputs.explain.causes import CAUSES
+from ng_capture.outputs.export.proof.invariants import NUMBERED
 from ng_capture.outputs.shapes.health import DESCRIPTIONS
 from ng_capture.verdicts.deviations import DEVIATIONS
 from ng_capture.verdicts.health.metrics import METRICS
@@ -35,6 +36,11 @@ def between(name: str) -> list[str]:
 def test_the_readme_lists_every_reason() -> None:
     rows = [f"| `{reason.name}` | {reason.severity} | {reason.meaning} |" for reason in REASONS.values()]
     assert between("reasons") == ["| reason | severity | meaning |", "|---|---|---|", *rows]
+
+
+def test_the_readme_lists_every_invariant_of_a_file() -> None:
+    rows = [f"| `{number}` | {meaning} |" for number, meaning in NUMBERED.items()]
+    assert between("invariants") == ["| number | a row breaks it where |", "|---|---|", *rows]
 
 
 def test_the_readme_lists_every_deviation() -> None:

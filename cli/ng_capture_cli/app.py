@@ -6,6 +6,8 @@ import typer
 
 from ng_capture import __version__
 from ng_capture_cli import (
+    contracts,
+    convert,
     exits,
     explain,
     formats,
@@ -18,6 +20,7 @@ from ng_capture_cli import (
     show,
     steps,
     trash,
+    validate,
     verify,
 )
 
@@ -58,6 +61,9 @@ app.command("steps")(exits.quietly(steps.command))
 app.command("health")(exits.quietly(health.command))
 app.command("gc")(exits.quietly(gc.command))
 app.add_typer(trash.trash)
+app.command("convert")(exits.quietly(convert.command))
+app.command("validate")(exits.quietly(validate.command))
+app.command("contracts")(exits.quietly(contracts.command))
 app.command("formats")(exits.quietly(formats.command))
 app.command("reason")(exits.quietly(reason.command))
 app.command("schema")(exits.quietly(schema.command))

@@ -30,20 +30,28 @@ def print_proof(
     quiet: bool,
 ) -> int:
     """One line for each broken invariant; gives the exit code."""
+    from ng_capture.outputs.dataset import halves_of
     from ng_capture.outputs.export.proof.prove import prove
     from ng_capture.outputs.receipt import receipt_place
     from ng_capture.outputs.rows_file import RowsFile
 
-    if not Path(export).is_file():
+    # a directory may be named with a slash behind it
+    export = str(Path(export))
+    if not Path(export).exists():
         raise UsageError(f"{export}: no such file", hint="--export FILE is what ng-capture rebuild wrote")
-    place = receipt if receipt is not None else receipt_place(export)
-    if not Path(place).is_file():
-        raise UsageError(f"{place}: no such receipt", hint="it stands beside what rebuild wrote, or --receipt FILE")
+    parts = halves_of(export) or [export]
+    if receipt is not None and parts != [export]:
+        raise UsageError("a split dataset has two receipts: --receipt FILE is one", hint=f"--export {parts[0]}")
+    places = [receipt if receipt is not None else receipt_place(part) for part in parts]
+    for place in places:
+        if not Path(place).is_file():
+            raise UsageError(f"{place}: no such receipt", hint="it stands beside what rebuild wrote, or --receipt FILE")
     rows = RowsFile(rollouts) if rollouts is not None else None
     broken: Counter[str] = Counter()
     with open_sink(output) as sink:
-        for breach in _counted(prove(export, place, listing, rows, jobs), broken):
-            _print(export, breach, sink, as_json=as_json)
+        for part, place in zip(parts, places, strict=True):
+            for breach in _counted(prove(part, place, listing, rows, jobs), broken):
+                _print(part, breach, sink, as_json=as_json)
     if not quiet:
         if broken:
             names = ", ".join(f"{name} {count:,}" for name, count in sorted(broken.items()))

@@ -12,7 +12,7 @@ from ng_capture.ingest.normalised import NormalisedCall
 from ng_capture.ingest.output_items import as_text, output_of
 from ng_capture.ingest.raw import RawExchange
 from ng_capture.ingest.sources.interface import TokenLine
-from ng_capture.ingest.streams import assemble
+from ng_capture.records.assembling import assemble
 from ng_capture.records.fingerprint import Beginnings, Unfingerprintable, request_items
 from ng_capture.records.lifecycle import can_be_named
 from ng_capture.records.lineage import NOTHING_TOLD, Asked

@@ -7,7 +7,7 @@ import msgspec
 from ng_capture.ingest.evidence.agreement import evidence_of
 from ng_capture.ingest.evidence.answers import answers_of
 from ng_capture.ingest.messages import Message, answer_message, request_messages
-from ng_capture.ingest.streams import assemble
+from ng_capture.records.assembling import assemble
 from ng_capture.records.json_text import decode_json, encode_json, object_in, printable
 from ng_capture.records.raw_call import finish_reason
 from ng_capture.records.streams import stream_events

@@ -15,7 +15,7 @@ from ng_capture.ingest.evidence.values import all_zero, are_ids, log_prob_faults
 from ng_capture.ingest.messages import Turns, request_messages
 from ng_capture.ingest.normalised import LogProbsKind, NormalisedCall
 from ng_capture.ingest.raw import RawExchange
-from ng_capture.ingest.streams import assemble
+from ng_capture.records.assembling import assemble
 from ng_capture.records.json_text import object_in, printable, told
 from ng_capture.records.usage import decode_usage
 

@@ -12,9 +12,9 @@ from ng_capture.outputs.chunks import Chunk, joined
 from ng_capture.outputs.delivery import deliver, deliver_unjudged
 from ng_capture.outputs.export.choices import NO_CHOICE, AdvantageOf
 from ng_capture.outputs.export.cutting import LeftOut, TooLong
+from ng_capture.outputs.export.fitting import scored
 from ng_capture.outputs.export.formats.interface import Record
-from ng_capture.outputs.export.gym_response import gym_responses
-from ng_capture.outputs.export.made import Made, make, scored
+from ng_capture.outputs.export.made import Made, make
 from ng_capture.outputs.export.rewards import Scored, advantages, group_of
 from ng_capture.outputs.export.text.messages import make_messages
 from ng_capture.outputs.export.text.pairs import Candidate, paired
@@ -196,10 +196,8 @@ def _made(judgement: Judgement, row: RolloutRow | None, task: RebuildTask) -> Ma
         if judgement.verdict == "masked" and how.masked is Masked.DROP:
             return Made()
         return Made(lines=deliver(judgement, row, job.row, _calls(job, how, judgement.snapshot)))
-    if how.shape is Shape.GYM_RESPONSE:
-        return Made(lines=gym_responses(judgement, row, job.row, how))
     if how.shape is not Shape.ROWS or how.export != NO_CHOICE:
-        return make(judgement, row, how, task.advantage)
+        return make(judgement, row, job.row, how, task.advantage)
     rows = training_rows(judgement, row)
     if how.table:
         return Made(table=[each.as_table_row() for each in rows])

@@ -23,6 +23,17 @@ class Decoded(NamedTuple):
     lone_surrogate: bool
 
 
+class SpelledObject(dict[str, object]):
+    """A JSON object with the text that a model wrote for it, character for character."""
+
+    def __init__(self, value: Mapping[str, object], text: str) -> None:
+        super().__init__(value)
+        self.text = text
+
+    def __reduce__(self) -> tuple[type["SpelledObject"], tuple[dict[str, object], str]]:
+        return SpelledObject, (dict(self), self.text)
+
+
 def decode_json(data: bytes) -> Decoded:
     """The one JSON value that the bytes hold; raises ValueError.
 
@@ -112,6 +123,18 @@ def members(text: str) -> Iterator[tuple[str, str]]:
         start = _past_space(text, _past_space(text, position) + 1)
         _, end = decoder.raw_decode(text, start)
         yield key, text[start:end]
+        position = _past_space(text, end)
+        if text[position] == ",":
+            position = _past_space(text, position + 1)
+
+
+def elements(text: str) -> Iterator[str]:
+    """The spelled values of a JSON array whose text is known to be JSON."""
+    decoder = json.JSONDecoder()
+    position = _past_space(text, text.index("[") + 1)
+    while text[position] != "]":
+        _, end = decoder.raw_decode(text, position)
+        yield text[position:end]
         position = _past_space(text, end)
         if text[position] == ",":
             position = _past_space(text, position + 1)

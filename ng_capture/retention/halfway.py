@@ -31,7 +31,8 @@ def half_moved_of(plan: TrashPlan) -> Iterator[HalfMoved]:
         return
     for rollout in rollouts:
         waiting = tuple(file for file in rollout.files if _waits(plan, file))
-        begun = is_retired(state_file(plan.directory, rollout.rollout_id)) or len(waiting) < len(rollout.files)
+        moved = any((plan.path / file.name).exists() for file in rollout.files)
+        begun = moved or is_retired(state_file(plan.directory, rollout.rollout_id))
         if waiting and begun and (plan.holds(rollout) or rollout.state is None):
             yield HalfMoved(plan, rollout, waiting)
 

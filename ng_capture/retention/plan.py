@@ -146,12 +146,18 @@ class Planner:
         if newest > self._now + _SLACK:
             return self._keep(files, states, newest, "time_in_future", "a record's time lies in the future")
         here = digest_of(snapshot.files)
+        receipts = self._coverage.rollouts.get(files.rollout_id, ())
+        covered = [each for each in receipts if each.files == here]
+        fitting = next((each for each in covered if _sealed_as(each, snapshot)), None)
+        if fitting is not None and not (snapshot.state is not None and snapshot.state.incomplete):
+            # also where another receipt masks these bytes, as of a tombstone: an output has them
+            return self._covered(files, snapshot, states, newest, fitting)
         if here is not None and here in self._coverage.masked.get(files.rollout_id, ()):
             return self._masked(files, states, newest, "masked, as its receipt says")
-        covered = self._coverage.rollouts.get(files.rollout_id, ())
-        if covered and any(each.files == here for each in covered):
-            return self._covered(files, snapshot, states, newest, covered)
-        return self._uncovered(files, snapshot, states, newest, changed=bool(covered))
+        if covered:
+            why = "its state is another one than the receipt's"
+            return self._keep(files, states, newest, "changed_since_receipt", why)
+        return self._uncovered(files, snapshot, states, newest, changed=bool(receipts))
 
     def _tombstone(self, files: RolloutFiles, states: tuple[FileState, ...], newest: float) -> PlannedRollout:
         age = self._permission.tombstone_age
@@ -165,17 +171,13 @@ class Planner:
         snapshot: Snapshot,
         states: tuple[FileState, ...],
         newest: float,
-        receipts: tuple[Delivered, ...],
+        receipt: Delivered,
     ) -> PlannedRollout:
-        fitting = next((each for each in receipts if _sealed_as(each, snapshot)), None)
-        if fitting is None or (snapshot.state is not None and snapshot.state.incomplete):
-            why = "its state is another one than the receipt's"
-            return self._keep(files, states, newest, "changed_since_receipt", why)
         if not self._old(newest, self._permission.older_than):
             return self._young(files, states, newest)
         digests = {file.name: file.sha256 for file in snapshot.files}
         hashed = tuple(msgspec.structs.replace(each, sha256=digests.get(each.name)) for each in states)
-        return self._go("trash", files, hashed, newest, "covered by a receipt", fitting.snapshot_id, fitting.version)
+        return self._go("trash", files, hashed, newest, "covered by a receipt", receipt.snapshot_id, receipt.version)
 
     def _uncovered(
         self,

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ng_capture.ingest.evidence.chunks import completion
 from ng_capture.ingest.messages import Message, ToolCall
 from ng_capture.ingest.normalise import normalise
 from ng_capture.ingest.raw import RawExchange
-from ng_capture.ingest.streams import assemble
+from ng_capture.records.assembling import assemble
+from ng_capture.records.stream_chunks import completion
 from tests.support.dialects import CALLING, DIALECTS, REQUESTS, RESPONSES, TURNS
 from tests.support.engines import BUNDLE, ENGINES, GENERATION, LOG_PROBS, PACKED, PROMPT, TEXTS, chat
 from tests.support.forge import Row

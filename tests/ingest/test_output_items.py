@@ -12,7 +12,7 @@ from ng_capture.ingest.evidence.answers import answers_of
 from ng_capture.ingest.links import find_links
 from ng_capture.ingest.normalise import normalise
 from ng_capture.ingest.output_items import Output, as_text, output_of, without_tokens
-from ng_capture.ingest.streams import assemble
+from ng_capture.records.assembling import assemble
 from ng_capture.records.fingerprint import Beginnings
 from ng_capture.records.streams import DONE
 from ng_capture.records.token_record import encode_record

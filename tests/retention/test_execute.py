@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -295,6 +296,18 @@ def test_what_was_left_half_moved_goes_on_into_the_plan_that_announced_it(tmp_pa
 def test_what_was_left_half_moved_goes_on_though_only_its_intents_are_left(disk: Disk) -> None:
     half_moved(disk)
     disk.cleaned(older_than=TWO_WEEKS)
+    assert disk.names() == {LOCK, STATE}
+
+
+def test_what_was_announced_and_touched_before_anything_moved_is_planned_anew(disk: Disk) -> None:
+    """Killed between the announcement and the fence: as long as nothing moved, nothing is half moved."""
+    disk.cleaned(older_than=TWO_WEEKS)
+    (plan,) = disk.plans
+    for name in ("r-1.tokens.jsonl", "r-1.tokens.intents"):
+        (plan.path / name).rename(disk.path(name))
+    shutil.copy2(plan.path / STATE, disk.path(STATE))
+    os.utime(disk.path("r-1.tokens.jsonl"), ns=(0, 0))
+    assert disk.cleaned(older_than=TWO_WEEKS)["r-1"].done == "trashed"
     assert disk.names() == {LOCK, STATE}
 
 

@@ -9,6 +9,7 @@ import pytest
 from ng_capture.files.names import FileKind
 from ng_capture.retention.asking import DAY
 from ng_capture.retention.plan import PlannedRollout
+from ng_capture.retention.receipts import read_coverage
 from ng_capture.store.seal import Sealed, seal
 from ng_capture.verdicts.reasons import REASONS
 from tests.support.retention import LONG_AGO, OLD, TWO_WEEKS, Disk, held, no_file_can_be_opened, past, past_masked
@@ -208,6 +209,31 @@ def test_masked_rollouts_stay_unless_they_are_asked_for(disk: Disk) -> None:
     assert kept(disk, older_than=TWO_WEEKS, without_receipt=True) == "masked"
     planned = only(disk, older_than=TWO_WEEKS, include_masked=True, masked_older_than=TWO_WEEKS)
     assert planned.action == "trash" and planned.why == "masked, as its receipt says"
+
+
+def test_what_one_receipt_covers_goes_though_another_saw_it_retired(disk: Disk) -> None:
+    """A rebuild that ran while a killed restore had left the tombstone: an output has the bytes all the same."""
+    disk.add("r-1")
+    disk.deliver("covering.jsonl")
+    state = disk.path("r-1.tokens.state.json")
+    whole = state.read_bytes()
+    state.write_bytes(whole.replace(b'"retired":false', b'"retired":true'))
+    disk.deliver("masking.jsonl")
+    state.write_bytes(whole)
+    disk.grow_older(OLD)
+    assert "r-1" in read_coverage(disk.receipts).masked
+    assert only(disk, older_than=TWO_WEEKS).action == "trash"
+
+
+def test_the_snapshot_that_is_compared_is_that_of_the_bytes_that_lie_here(disk: Disk) -> None:
+    """A receipt of other bytes, that knows no snapshot, is no witness for these."""
+    disk.add("r-1")
+    disk.deliver("sealed.jsonl", sealing=True)
+    disk.add(past("r-1", first="other"))
+    disk.deliver("other.jsonl")
+    disk.add("r-1")
+    disk.grow_older(OLD)
+    assert kept(disk, older_than=TWO_WEEKS) == "changed_since_receipt"
 
 
 def test_a_masked_rollout_without_a_receipt_is_judged_before_it_goes(disk: Disk) -> None:

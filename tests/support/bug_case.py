@@ -39,7 +39,9 @@ class Invocation:
         return [self.command, *_COMMANDS[self.command](dict(self.args)), *more]
 
     def as_verify(self) -> "Invocation":
-        """The reading run with the same options."""
+        """The reading run with the same options; of what was converted into a capture."""
+        if self.command == "convert":
+            return Invocation("verify", {"store": self.output})
         return Invocation("verify", {name: value for name, value in self.args.items() if name in _JUDGING})
 
     def as_rebuild(self, output: Path) -> "Invocation":
@@ -106,6 +108,17 @@ def _ingest(args: dict[str, Any]) -> list[str]:
     return _all_read(args, [*args.pop("in"), "--to", args.pop("store")])
 
 
+def _convert(args: dict[str, Any]) -> list[str]:
+    line = [str(args.pop("store", None) or args.pop("in"))]
+    for name, option in (("from", "--from"), ("to", "--to"), ("out", "-o"), ("rollout", "--include")):
+        line += [option, str(args.pop(name))] if name in args else []
+    return _all_read(args, line)
+
+
+def _steps(args: dict[str, Any]) -> list[str]:
+    return _all_read(args, [args.pop("in")])
+
+
 def _gc(args: dict[str, Any]) -> list[str]:
     line = [str(args.pop("store"))]
     for name, option in (("older_than_days", "--older-than"), ("tombstone_age_days", "--tombstone-age")):
@@ -134,4 +147,6 @@ _COMMANDS: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "health": _health,
     "gc": _gc,
     "ingest": _ingest,
+    "convert": _convert,
+    "steps": _steps,
 }

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from tests.support.bug_case import Invocation
+from tests.support.bug_converted import problems_of_output, problems_of_the_way_back
 from tests.support.bug_files import Change, tree_of
 from tests.support.bug_killed import problems_of_kills
 from tests.support.bug_rollouts import problems_of_rollout
@@ -113,6 +114,9 @@ _FURTHER_RUNS = frozenset({"before", "then", "without_inference"})
 
 def _further(workplace: Workplace, invocation: Invocation, said: Mapping[str, Any], name: str) -> Problems:
     expected = {key: value for key, value in said.items() if key not in ("command", "args", "setup")}
+    if said.get("command") == "convert back":
+        yield from _named(name, problems_of_the_way_back(workplace, invocation))
+        return
     other = Invocation(said.get("command", invocation.command), invocation.but(**said.get("args", {})).args)
     if other.command == "verify":
         other = other.as_verify()
@@ -240,9 +244,11 @@ def _failed_checks(observed: Observed, expected: list[str]) -> Problems:
         yield f"failed checks {observed.health['failed_checks']}, expected {expected}"
 
 
-def _output(observed: Observed, expected: str) -> Problems:
+def _output(observed: Observed, expected: str | Mapping[str, Any]) -> Problems:
     """`health` reads the document so already."""
-    if expected != "strict JSON, no NaN or Infinity":
+    if isinstance(expected, Mapping):
+        yield from problems_of_output(observed.workplace, observed.invocation, expected)
+    elif expected != "strict JSON, no NaN or Infinity":
         yield f"output: {expected!r} is not understood"
 
 
@@ -266,6 +272,9 @@ def _kept(observed: Observed, expected: Mapping[str, str]) -> Problems:
 
 def _refused(observed: Observed, expected: list[Mapping[str, Any]]) -> Problems:
     """Each is a line of the report, with its place where it has one."""
+    if observed.invocation.command == "convert":
+        yield from _refused_documents(observed, expected)
+        return
     lines = observed.ran.stdout.decode().splitlines()
     for wanted in expected:
         place = f"{wanted['file']}:{wanted['line']}: " if "file" in wanted else ""
@@ -273,6 +282,13 @@ def _refused(observed: Observed, expected: list[Mapping[str, Any]]) -> Problems:
         found = [line for line in found if wanted.get("rollout", "") in line]
         if len(found) != wanted.get("times", len(found) or 1):
             yield f"refused {wanted}: {found or lines}"
+
+
+def _refused_documents(observed: Observed, expected: list[Mapping[str, Any]]) -> Problems:
+    for wanted in expected:
+        place = f"{wanted['file']}: " + (f"step {wanted['step']}: " if "step" in wanted else "")
+        if f"ng-capture: {place}{wanted['reason']}: " not in observed.ran.text:
+            yield f"refused {wanted}: {observed.ran.text[-2000:]}"
 
 
 def _stored_record_has(observed: Observed, expected: list[Mapping[str, Any]]) -> Problems:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ng_capture.ingest.raw import RawExchange
-from ng_capture.ingest.streams import assemble
+from ng_capture.records.assembling import assemble
 from ng_capture.records.json_text import object_in
 from ng_capture.records.streams import DONE, stream_events
 

@@ -8,7 +8,7 @@ from ng_capture.ingest.raw import RawExchange, RolloutClaim
 from ng_capture.ingest.sources.decoding import NOTHING_NOTICED, Noticed, decode_events, decode_raw
 from ng_capture.ingest.sources.lines import JsonLine
 from ng_capture.ingest.sources.rollouts import strongest_first
-from ng_capture.ingest.streams import assemble
+from ng_capture.records.assembling import assemble
 from ng_capture.records.json_text import objects_in
 
 _DIALECTS = {

@@ -2,7 +2,7 @@
 
 from ng_capture.outputs.chunks import Chunk, object_of
 from ng_capture.outputs.delivery import members_of, response_in
-from ng_capture.outputs.export.made import fitting
+from ng_capture.outputs.export.fitting import fitting
 from ng_capture.outputs.export.rewards import rewarded
 from ng_capture.outputs.projection import NoProjection, project
 from ng_capture.outputs.rebuilding import Rebuild

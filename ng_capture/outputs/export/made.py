@@ -8,13 +8,15 @@ import msgspec
 
 from ng_capture.outputs.chunks import Chunk
 from ng_capture.outputs.export.choices import AdvantageOf
-from ng_capture.outputs.export.cutting import LENGTH_STOPPED, LeftOut, fitted, left_out, untrained_of
-from ng_capture.outputs.export.flat import FlatRow, flat_row
+from ng_capture.outputs.export.cutting import LENGTH_STOPPED, LeftOut, left_out, untrained_of
+from ng_capture.outputs.export.fitting import fitting
+from ng_capture.outputs.export.flat import FlatRow
 from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.export.formats.interface import Record
-from ng_capture.outputs.export.rewards import Scored, group_of, reward_of, rewarded
+from ng_capture.outputs.export.gym_response import gym_responses
+from ng_capture.outputs.export.rewards import rewarded
 from ng_capture.outputs.rebuilding import Rebuild, Shape
-from ng_capture.outputs.training_rows import TableRow, training_rows
+from ng_capture.outputs.training_rows import TableRow
 from ng_capture.records.json_text import encode_json
 from ng_capture.records.rollout_row import RolloutRow
 from ng_capture.verdicts.judge import Judgement
@@ -36,8 +38,12 @@ class Made(msgspec.Struct, frozen=True, eq=False):
     partner: str | None = None
 
 
-def make(judgement: Judgement, row: RolloutRow | None, how: Rebuild, advantage: float | None) -> Made:
-    """Everything of one rollout that goes into the output; raises TooLong."""
+def make(
+    judgement: Judgement, row: RolloutRow | None, data: bytes | None, how: Rebuild, advantage: float | None
+) -> Made:
+    """Everything of one rollout that goes into the output (`data` is its row as it is spelled); raises TooLong."""
+    if how.shape is Shape.GYM_RESPONSE:
+        return Made(lines=gym_responses(judgement, row, data, how))
     kept, left = fitting(judgement, row, how)
     if advantage is None and _wants_advantage(how):
         # an imitated row among reinforced ones would be trained as if it were the best of its group
@@ -76,35 +82,6 @@ def _accounted(row: FlatRow, untrained: Mapping[str, int]) -> FlatRow:
         lost=dict(sorted(lost.items())),
     )
     return msgspec.structs.replace(row, head=msgspec.structs.replace(row.head, accounting=told))
-
-
-def scored(judgement: Judgement, row: RolloutRow | None, how: Rebuild) -> Scored | None:
-    """The vote of a rollout in its group; None for one of which nothing is exported."""
-    kept, _ = fitting(judgement, row, how)
-    if not kept:
-        return None
-    head = kept[0].head
-    return Scored(judgement.rollout_id, head.group_id, head.reward)
-
-
-def fitting(judgement: Judgement, row: RolloutRow | None, how: Rebuild) -> tuple[list[FlatRow], tuple[LeftOut, ...]]:
-    """The rows that may be exported, with reward and group, and those that may not; raises TooLong."""
-    reward = None if row is None else reward_of(row, how.export)
-    group_id = None if row is None else group_of(row, how.export)
-    known = FORMATS.get(how.shape.value)
-    if known is not None and known.needs_reward and reward is None and judgement.rows:
-        reason = "reward_missing"
-        return [], (LeftOut(reason, f"{how.shape.value} needs one", {reason: judgement.accounting.trained}),)
-    kept, left = [], []
-    for made in training_rows(judgement, row):
-        flat = flat_row(made)
-        head = msgspec.structs.replace(flat.head, reward=reward, group_id=group_id)
-        found = fitted(msgspec.structs.replace(flat, head=head), how.export)
-        if isinstance(found, LeftOut):
-            left.append(found)
-        else:
-            kept.append(found)
-    return kept, tuple(left)
 
 
 def _wants_advantage(how: Rebuild) -> bool:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from ng_capture.outputs.shapes.captured import FinishedRow, RawCallLine, StoreStateFile, TokenLine
 from ng_capture.outputs.shapes.conversed import PreferencePair, RowOfMessages
+from ng_capture.outputs.shapes.converted import LossReportFile, ValidationDocument
 from ng_capture.outputs.shapes.health import HealthFile
 from ng_capture.outputs.shapes.ingested import IngestDocument, IngestedRolloutShape
 from ng_capture.outputs.shapes.shown import (
@@ -51,6 +52,8 @@ SHAPES: dict[str, type[BaseModel]] = {
     "messages-row": RowOfMessages,
     "preference-pair": PreferencePair,
     "receipt": ReceiptFile,
+    "loss-report": LossReportFile,
+    "validation-document": ValidationDocument,
 }
 """Model by the name of its schema."""
 

@@ -6,8 +6,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ng_capture.ingest.sources.fields import number_of, text_of
-from ng_capture.ingest.streams import assemble
 from ng_capture.outputs.steps.said import ToolUse, reasoning_in, spelled, tool_uses_in
+from ng_capture.records.assembling import assemble
 from ng_capture.records.json_text import object_in, printable
 from ng_capture.records.raw_call import RawCall
 from ng_capture.records.streams import stream_events

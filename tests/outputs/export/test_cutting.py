@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ng_capture.outputs.export.choices import Export, OnOverflow
 from ng_capture.outputs.export.cutting import LeftOut, TooLong, fitted
@@ -30,6 +32,9 @@ def three_turns(finish: str = "stop") -> FlatRow:
     )
 
 
+ROWS = {finish: three_turns(finish) for finish in ("stop", "length")}
+
+
 def cut(row: FlatRow, **choices: Any) -> FlatRow:
     found = fitted(row, Export(**choices))
     assert isinstance(found, FlatRow)
@@ -51,7 +56,14 @@ def test_a_cut_keeps_the_first_tokens_and_their_mask() -> None:
     row = cut(three_turns(), max_length=7, on_overflow=OnOverflow.CUT)
     assert (row.tokens, row.loss_mask) == ([1, 2, 3, 4, 5, 6, 7], [0, 0, 1, 0, 0, 0, 1])
     assert [value != 0.0 for value in row.log_probs] == [False, False, True, False, False, False, True]
-    assert row.head.spans[-1].end == 7 and row.head.calls == ("a", "b") and row.head.truncated is None
+    assert row.head.spans[-1].end == 7 and row.head.calls == ("a", "b")
+
+
+def test_a_row_that_was_cut_says_so_and_its_last_call_stopped_at_the_limit() -> None:
+    row = cut(three_turns(), max_length=7, on_overflow=OnOverflow.CUT)
+    assert row.head.truncated and row.head.finish_reasons == ("stop", "length")
+    at_a_turn = cut(three_turns(), max_length=7, on_overflow=OnOverflow.CUT_TURN)
+    assert at_a_turn.head.truncated and at_a_turn.head.finish_reasons == ("stop",)
 
 
 def test_a_cut_at_a_turn_ends_behind_the_last_call_that_fits() -> None:
@@ -79,6 +91,40 @@ def test_a_last_answer_that_stopped_at_its_limit_carries_no_loss_where_that_is_a
     assert row.loss_mask == [0, 0, 1, 0, 0, 0, 1, 1, 0, 0] and row.log_probs[-1] == 0.0
     assert cut(three_turns("stop"), mask_truncated=True).loss_mask[-1] == 1
     assert cut(three_turns("length")).loss_mask[-1] == 1
+
+
+def test_half_an_answer_that_a_cut_leaves_carries_no_loss_where_that_is_asked_for() -> None:
+    half = cut(three_turns(), max_length=7, on_overflow=OnOverflow.CUT, mask_truncated=True)
+    assert half.loss_mask == [0, 0, 1, 0, 0, 0, 0]
+    whole = cut(three_turns("length"), max_length=8, on_overflow=OnOverflow.CUT, mask_truncated=True)
+    assert whole.loss_mask == [0, 0, 1, 0, 0, 0, 1, 1]
+    prompt = cut(three_turns(), max_length=5, on_overflow=OnOverflow.CUT, mask_truncated=True)
+    assert prompt.loss_mask == [0, 0, 1, 0, 0]
+
+
+@given(
+    st.builds(
+        Export,
+        max_length=st.none() | st.integers(2, 11),
+        on_overflow=st.sampled_from([OnOverflow.DROP, OnOverflow.CUT, OnOverflow.CUT_TURN]),
+        mask_truncated=st.booleans(),
+        min_trainable=st.integers(1, 5),
+    ),
+    st.sampled_from(["stop", "length"]),
+)
+def test_every_token_that_would_be_trained_is_trained_or_has_a_reason(export: Export, finish: str) -> None:
+    row = ROWS[finish]
+    found = fitted(row, export)
+    trained = 0 if isinstance(found, LeftOut) else found.trained
+    assert trained + sum(found.untrained.values()) == row.trained
+    assert all(found.untrained.values())
+
+
+def test_the_reasons_are_told_apart() -> None:
+    row = cut(three_turns(), max_length=7, on_overflow=OnOverflow.CUT, mask_truncated=True)
+    assert row.untrained == {"over_max_length": 2, "length_stopped": 1}
+    out = fitted(three_turns(), Export(max_length=7, on_overflow=OnOverflow.CUT, min_trainable=3))
+    assert out.untrained == {"over_max_length": 2, "below_min_trainable": 2}
 
 
 def test_a_row_with_hardly_a_trained_token_is_left_out() -> None:

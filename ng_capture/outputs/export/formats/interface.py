@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from ng_capture.outputs.export.flat import FlatRow
+from ng_capture.outputs.forms import LINES_OR_TABLE, Form
 from ng_capture.outputs.training_rows import RowHead
 
 ColumnType = Literal["ids", "mask", "floats", "text", "number", "int", "flag"]
@@ -87,7 +88,7 @@ class TrainerFormat(msgspec.Struct, frozen=True):
     `trainer` and `checked` say for whom, and which version was read or run. `alignment` is where a token's mask and log
     probability stand, `drops` what the format has no place for, `tells` what it has one for. `row` makes the values of
     one row by column; a rollout without a reward never gets there where `needs_reward`. `read` is the way back; it
-    raises what indexing raises for a row of another shape. `tables`: it can be a columnar file. `takes_advantages`: its
+    raises what indexing raises for a row of another shape. `forms` are what its file can be. `takes_advantages`: its
     trainer takes them from the row, so that where they are asked for a row without one is none. `whole_reward`: its
     trainer takes the reward of a rollout from its last row alone.
     """
@@ -103,5 +104,5 @@ class TrainerFormat(msgspec.Struct, frozen=True):
     needs_reward: bool = False
     whole_reward: bool = False
     drops: str = ""
-    tables: bool = True
+    forms: tuple[Form, ...] = LINES_OR_TABLE
     takes_advantages: bool = False

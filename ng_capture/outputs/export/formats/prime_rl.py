@@ -2,6 +2,7 @@
 
 from ng_capture.outputs.export.flat import FlatRow
 from ng_capture.outputs.export.formats.interface import Record, TrainerFormat, split_arrays
+from ng_capture.outputs.forms import LINES
 
 
 def _row(row: FlatRow) -> Record:
@@ -36,6 +37,6 @@ PRIME_RL = TrainerFormat(
     tells=frozenset({"reward", "advantage"}),
     needs_reward=True,
     drops="spans, weight versions, ids: build TrainingSample(**row) with the names of your commit",
-    tables=False,
+    forms=LINES,
     takes_advantages=True,
 )

@@ -2,6 +2,7 @@
 
 from ng_capture.outputs.export.flat import FlatRow
 from ng_capture.outputs.export.formats.interface import PROVENANCE, Arrays, Record, TrainerFormat, provenance
+from ng_capture.outputs.forms import LINES
 
 
 def _row(row: FlatRow) -> Record:
@@ -53,5 +54,5 @@ SLIME = TrainerFormat(
     row=_row,
     read=_read,
     needs_reward=True,
-    tables=False,
+    forms=LINES,
 )

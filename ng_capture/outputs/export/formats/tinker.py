@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ng_capture.outputs.export.flat import FlatRow
 from ng_capture.outputs.export.formats.interface import PROVENANCE, Arrays, Kind, Record, TrainerFormat, provenance
+from ng_capture.outputs.forms import LINES
 from ng_capture.outputs.training_rows import Span
 
 _TENSOR: Mapping[str, Kind] = {"dtype": "text", "shape": ["int"]}
@@ -89,6 +90,6 @@ TINKER = TrainerFormat(
     },
     row=_row,
     read=_read,
-    tables=False,
+    forms=LINES,
     takes_advantages=True,
 )

@@ -36,6 +36,11 @@ class Alignment(msgspec.Struct, frozen=True):
     moved: frozenset[int]
     missing: tuple[tuple[int, int], ...]
 
+    def until(self, end: int) -> "Alignment":
+        """The same of a file that can be read until there: what stands behind it is not known to be missing."""
+        missing = tuple((place, row) for place, row in self.missing if place < end)
+        return msgspec.structs.replace(self, missing=missing)
+
 
 def row_key(shape: Shape, row: object) -> RowKey:
     """The digests of a row of the format, or of what stands in the place of one."""

@@ -79,8 +79,9 @@ def _same(one: object, other: object, *, narrow: bool = False) -> bool:
     if isinstance(one, dict | list):
         return next(_different((), one, other), None) is None
     if narrow and isinstance(one, float) and isinstance(other, float):
-        return in_float32(one) == in_float32(other)
-    return one == other
+        one, other = in_float32(one), in_float32(other)
+    # a value that is no number is not equal to itself
+    return one == other or (one != one and other != other)
 
 
 def in_float32(value: float) -> float:

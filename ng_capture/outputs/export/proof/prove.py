@@ -5,6 +5,7 @@ Its receipt says how it was made; the same is made again, and every row must be 
 
 from collections.abc import Iterable, Iterator
 from heapq import merge
+from itertools import filterfalse
 from pathlib import Path
 
 import msgspec
@@ -13,13 +14,16 @@ from ng_capture.errors import UsageError
 from ng_capture.files.listing import Listing
 from ng_capture.files.reading import CaptureFile
 from ng_capture.outputs.chunks import joined
+from ng_capture.outputs.dataset import faults_of
 from ng_capture.outputs.documents import ReceiptFile, text_lines
 from ng_capture.outputs.export.choices import NO_CHOICE, Export
+from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.export.formats.interface import Record
 from ng_capture.outputs.export.proof.alignment import Alignment, RowKey, align, row_key
-from ng_capture.outputs.export.proof.belonging import Entries, Entry
+from ng_capture.outputs.export.proof.belonging import Entries, Entry, is_state
 from ng_capture.outputs.export.proof.comparison import row_differences
 from ng_capture.outputs.export.proof.invariants import RECEIPT
+from ng_capture.outputs.forms import Form, form_of
 from ng_capture.outputs.parts import Part
 from ng_capture.outputs.rebuild import Rebuilt, rebuild
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
@@ -28,8 +32,6 @@ from ng_capture.outputs.writer import described
 from ng_capture.records.json_text import decode_json
 from ng_capture.records.snapshot import InputFile
 from ng_capture.verdicts.judging import Judging, Policy
-
-_PARQUET = ".parquet"
 
 
 class Breach(msgspec.Struct, frozen=True):
@@ -77,19 +79,36 @@ def prove(output: str, receipt: str, listing: Listing, rows: RowsFile | None, jo
         raise UsageError(f"{receipt}: made with the finished rows {options.rollouts.name}", hint="--rollouts FILE")
     elif (there := described(rows)) is None or there.sha256 != options.rollouts.sha256:
         yield _of_receipt(f"{rows.path} is not the file of finished rows that the receipt tells of")
-    if not told.describes(Path(output)):
-        yield _of_receipt(f"{output} is not what its receipt describes")
-    making = _Making(told, options, listing, rows, jobs, table=output.endswith(_PARQUET))
+    yield from map(_of_receipt, _faults(output, told, options))
+    making = _Making(told, options, listing, rows, jobs, table=form_of(output) is not Form.JSONL)
     entries = Entries(told, options.part)
     owners: list[str] = []
     wanted: list[RowKey] = []
     for each in making.rows(entries):
         owners.append(each.rollout_id)
         wanted.append(row_key(options.to, each.row))
-    found = [row_key(options.to, row) for row in _records(output)]
-    if [key.whole for key in found] != [key.whole for key in wanted]:
-        yield from _compared(output, making, align(found, wanted), owners)
+    found, damage = _found(options.to, output)
+    if damage is not None or [key.whole for key in found] != [key.whole for key in wanted]:
+        alignment = align(found, wanted)
+        if damage is not None:
+            alignment = alignment.until(len(found))
+        yield from _compared(output, making, alignment, owners)
+    if damage is not None:
+        yield Breach(len(found), None, "I7", damage)
     yield from map(_of_receipt, entries.contradictions())
+
+
+def _faults(output: str, receipt: ReceiptFile, options: _Options) -> Iterator[str]:
+    """What beside its rows is not as the receipt tells it."""
+    data = Path(output)
+    if form_of(output) is Form.DIRECTORY:
+        data /= Path(receipt.output.name).name
+        half = None if options.part is None else options.part.half
+        known = FORMATS.get(options.to.value)
+        columns = {} if known is None else known.columns
+        yield from faults_of(output, half, columns, data.name, receipt.output.sha256)
+    if not receipt.describes(data):
+        yield f"{data} is not what its receipt describes"
 
 
 def _of_receipt(message: str) -> Breach:
@@ -139,20 +158,48 @@ class _Making:
             for line in result.lines:
                 row = decode_json(joined(line)).value
                 assert isinstance(row, dict)
-                yield _Wanted(self._as_stored(row), rollout_id)
+                stored = self._as_stored(row)
+                yield _Wanted(_lasting(stored) if self.shape is Shape.ROWS else stored, rollout_id)
 
     def _as_stored(self, row: Record) -> Record:
         if not self._table:
             return row
-        from ng_capture.outputs.parquet import as_stored
+        from ng_capture.outputs.tables.columns import as_stored
 
         return as_stored(self.shape, row)
 
 
+def _found(shape: Shape, output: str) -> tuple[list[RowKey], str | None]:
+    """The keys of the rows that can be read, and why those behind them cannot."""
+    keys: list[RowKey] = []
+    try:
+        # those before the damage are kept
+        keys.extend(row_key(shape, row) for row in _rows_of(shape, output))
+    except UsageError as error:
+        return keys, error.message
+    return keys, None
+
+
+def _rows_of(shape: Shape, output: str) -> Iterator[object]:
+    for row in _records(output):
+        yield _lasting(row) if shape is Shape.ROWS and isinstance(row, dict) else row
+
+
+def _lasting(row: Record) -> Record:
+    """A neutral row but for what tells of its making: by another version, before the rollout was sealed."""
+    lasting = {name: value for name, value in row.items() if name != "tool_version"}
+    sources = row.get("sources")
+    return lasting if not isinstance(sources, list) else {**lasting, "sources": [*filterfalse(_is_state, sources)]}
+
+
+def _is_state(source: object) -> bool:
+    return isinstance(source, dict) and is_state(str(source.get("name")))
+
+
 def _records(output: str) -> Iterator[object]:
-    """The rows of a file; None for a line that is no JSON."""
-    if output.endswith(_PARQUET):
-        from ng_capture.outputs.parquet import read_records
+    """The rows of a file; None for a line that is no JSON. Raises UsageError for a table that is damaged."""
+    if form_of(output) is not Form.JSONL:
+        from ng_capture.outputs.tables.reading import read_records
 
         yield from read_records(output)
         return
@@ -175,7 +222,7 @@ def _row(breach: Breach) -> int:
 
 
 def _different(output: str, making: _Making, pairs: Iterable[tuple[int, int]]) -> Iterator[Breach]:
-    rows, made = enumerate(_records(output)), enumerate(making.rows())
+    rows, made = enumerate(_rows_of(making.shape, output)), enumerate(making.rows())
     for here, there in pairs:
         row = next(row for place, row in rows if place == here)
         wanted = next(each.row for place, each in made if place == there)

@@ -3,9 +3,10 @@
 from ng_capture.files.listing import RolloutFiles
 from ng_capture.outputs.chunks import Chunk
 from ng_capture.outputs.export.cutting import LeftOut, untrained_of
+from ng_capture.outputs.export.fitting import fitting
 from ng_capture.outputs.export.flat import FlatRow
 from ng_capture.outputs.export.formats.interface import Record
-from ng_capture.outputs.export.made import Made, fitting
+from ng_capture.outputs.export.made import Made
 from ng_capture.outputs.export.rewards import rewarded
 from ng_capture.outputs.export.text.chain_text import ChainText, chain_texts
 from ng_capture.outputs.rebuilding import Rebuild

@@ -9,7 +9,7 @@ import msgspec
 from ng_capture.files.listing import RolloutFiles
 from ng_capture.ingest.messages import Message
 from ng_capture.outputs.export.cutting import LeftOut, left_out
-from ng_capture.outputs.export.made import fitting
+from ng_capture.outputs.export.fitting import fitting
 from ng_capture.outputs.export.text.chain_text import ChainText, chain_texts
 from ng_capture.outputs.export.text.chat_form import in_chat_form
 from ng_capture.outputs.rebuilding import Rebuild

@@ -8,9 +8,9 @@ from ng_capture.files.listing import RolloutFiles
 from ng_capture.files.names import Compression, FileKind
 from ng_capture.files.reading import CaptureFile
 from ng_capture.ingest.messages import ASSISTANT, Message, answer_message, request_messages
-from ng_capture.ingest.streams import assemble
 from ng_capture.outputs.export.text.chat_form import tools_in_chat_form
 from ng_capture.outputs.export.text.unsaid import unsaid_in
+from ng_capture.records.assembling import assemble
 from ng_capture.records.json_text import BOM, decode_json, object_in, printable
 from ng_capture.records.snapshot import Snapshot
 from ng_capture.records.streams import stream_events

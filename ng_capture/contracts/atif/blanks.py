@@ -1,0 +1,52 @@
+"""Members of a document that say nothing: null, false, nothing in them; an episode has no place for them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ng_capture.contracts.atif.schema import LISTS, OBJECTS
+from ng_capture.contracts.rules import pointer
+
+Json = Mapping[str, object]
+
+
+def blanks_of(document: Json) -> dict[str, object]:
+    """Those members by their JSON pointers, outermost first."""
+    return dict(_blanks(document, "trajectory", ()))
+
+
+def fill_blanks(document: dict[str, Any], blanks: Json) -> None:
+    """Puts members where they stood, wherever the document has room for them and nothing else there."""
+    for path, value in blanks.items():
+        *parents, name = [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+        owner: Any = document
+        for part in parents:
+            owner = _member(owner, part)
+        if isinstance(owner, dict):
+            owner.setdefault(name, value)
+
+
+def _member(owner: Any, name: str) -> Any:
+    if isinstance(owner, list):
+        return owner[int(name)] if name.isdecimal() and int(name) < len(owner) else None
+    return owner.get(name) if isinstance(owner, dict) else None
+
+
+def _blanks(value: object, name: str, path: tuple[str | int, ...]) -> Iterator[tuple[str, object]]:
+    if not isinstance(value, dict):
+        return
+    for field in OBJECTS[name].values():
+        member = value.get(field.name)
+        here = (*path, field.name)
+        if field.name in value and not field.required and _says_nothing(member):
+            yield pointer(*here), member
+        elif field.kind in LISTS and isinstance(member, list):
+            for index, each in enumerate(member):
+                yield from _blanks(each, LISTS[field.kind], (*here, index))
+        elif field.kind in OBJECTS:
+            yield from _blanks(member, field.kind, here)
+
+
+def _says_nothing(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(map(_says_nothing, value.values()))
+    return value is None or value is False or value == []

@@ -1,0 +1,80 @@
+"""From one contract to another: every document of a source through an episode, its losses and faults beside it."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from ng_capture.contracts.identity import content_digest
+from ng_capture.contracts.interface import Head, Options, Read, Reader, Refused, Writer, Written
+from ng_capture.contracts.losses import Loss, lost, merged
+from ng_capture.contracts.rules import Fault
+from ng_capture.contracts.sources import Source
+from ng_capture.files.listing import EVERYTHING, Selection
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST = 160
+
+
+class Converted(msgspec.Struct, frozen=True):
+    """One document: where it stood, the name of what was made of it, and what became of it.
+
+    `written` is None where it was refused: `faults` say why, or, under `strict`, `losses`.
+    """
+
+    source: str
+    place: str
+    name: str
+    written: Written | None
+    losses: tuple[Loss, ...]
+    faults: tuple[Fault, ...]
+
+
+class Conversion(msgspec.Struct, frozen=True):
+    """A conversion; `strict` refuses what would lose more than a note, `selection` takes rollouts by their ids."""
+
+    reader: Reader
+    writer: Writer
+    options: Options = Options()
+    strict: bool = False
+    selection: Selection = EVERYTHING
+
+    def convert(self, source: Source) -> Iterator[Converted]:
+        """Every document of a source, one at a time; raises SurroundingsError for what cannot be read."""
+        for outcome in self.reader.read(source, self.options):
+            if isinstance(outcome, Refused):
+                losses = merged(outcome.losses)
+                yield Converted(source.name, outcome.place, _stem(source), None, losses, outcome.faults)
+            elif outcome.episode.rollout_id is None or self.selection.takes(outcome.episode.rollout_id):
+                yield self._written(source, outcome)
+
+    def _written(self, source: Source, read: Read) -> Converted:
+        episode = msgspec.structs.replace(read.episode, losses=read.losses)
+        main = episode.main
+        name = file_stem(episode.rollout_id or main.trajectory_id or main.session_id or _stem(source))
+        done = self.writer.write(episode, self.options)
+        losses = merged((*read.losses, *done.losses))
+        if isinstance(done, Refused):
+            return Converted(source.name, read.place, name, None, losses, (*read.faults, *done.faults))
+        written = None if self.strict and any(lost(losses)) else done
+        return Converted(source.name, read.place, name, written, losses, read.faults)
+
+
+def head_of(source: Source) -> Head:
+    """The first JSON value of a source: that of its first line, or else of all of it; of a folder the names in it."""
+    if source.is_folder:
+        return Head(source.file_name, True, source.names())
+    first = next(source.lines(""), None)
+    if first is None or first.careful.read:
+        return Head(source.file_name, False, None if first is None else first.value)
+    return Head(source.file_name, False, source.document("").value)
+
+
+def file_stem(name: str) -> str:
+    """A name as a file may bear it: what is unsafe is an underscore; one that was changed is told apart by a digest."""
+    safe = _UNSAFE.sub("_", name).lstrip(".-")[:_LONGEST]
+    return safe if safe == name else f"{safe or 'episode'}-{content_digest(name)[:8]}"
+
+
+def _stem(source: Source) -> str:
+    return file_stem(source.file_name.split(".")[0] or source.file_name)

@@ -1,0 +1,57 @@
+"""Fields of decoded requests and responses as far as they are what they should be."""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from ng_capture.contracts.episode import Content, Json, Opaque, Part, Text, Tokens
+from ng_capture.records.json_text import SpelledObject, encode_json
+
+
+def text_in(value: Json, *keys: str) -> str | None:
+    """The first of the fields that is a text with something in it."""
+    return next((told for key in keys if isinstance(told := value.get(key), str) and told), None)
+
+
+def others(value: Json, *known: str) -> Json | None:
+    """The fields that are not known and not null; None where there are none."""
+    return {key: told for key, told in value.items() if key not in known and told is not None} or None
+
+
+def opaque(kind: str, value: object) -> Opaque:
+    """A part of what is no object, or of one as it stands."""
+    return Opaque(kind, value if isinstance(value, dict) else {"value": value})
+
+
+def arguments_text(value: object) -> str:
+    """The arguments of a call as text: as they are spelled where that is known, else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, SpelledObject):
+        return value.text
+    try:
+        return json.dumps({} if value is None else value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return encode_json(value).decode()
+
+
+def joined(parts: Iterable[Part]) -> Content | None:
+    """Parts as one content: None for none, the text itself for one part of text (T-AN-7)."""
+    content = tuple(parts)
+    if len(content) == 1 and isinstance(content[0], Text):
+        return content[0].text
+    return content or None
+
+
+def tokens_in(*carriers: Mapping[str, object]) -> Tokens | None:
+    """The token fields as the model servers of Gym write them, from the first carrier that has any."""
+    for carrier in carriers:
+        prompt, generation = _list(carrier, "prompt_token_ids"), _list(carrier, "generation_token_ids")
+        log_probs, experts = _list(carrier, "generation_log_probs"), carrier.get("routed_experts")
+        if prompt is not None or generation is not None or log_probs is not None:
+            return Tokens(prompt, generation, log_probs, experts)  # type: ignore[arg-type]
+    return None
+
+
+def _list(carrier: Mapping[str, object], key: str) -> list[object] | None:
+    value = carrier.get(key)
+    return value if isinstance(value, list) else None

@@ -1,0 +1,60 @@
+"""What a row has no place for: times, fields of steps, ids and notes (contracts.md 3.6)."""
+
+from collections.abc import Iterator
+
+from ng_capture.contracts.episode import Episode, ModelCall, Thread, Turn
+from ng_capture.contracts.gym.envelope import model_of
+from ng_capture.contracts.losses import Loss
+from ng_capture.records.usage import UNKNOWN_USAGE
+
+_WRITTEN = frozenset({"role", "messages"})
+"""Extras of a turn that items say."""
+
+
+def left_out(episode: Episode) -> Iterator[Loss]:
+    """The losses of writing a row; one that was a row keeps its evidence and loses nothing of it."""
+    if episode.contract == "gym":
+        return
+    thread = episode.main
+    counted = sum(turn.call is not None and turn.call.usage != UNKNOWN_USAGE for turn in thread.turns)
+    for turn in thread.turns:
+        if turn.timestamp is not None or _timed(turn.call):
+            yield Loss("timestamps_dropped", turn.place)
+        for name in _fields(turn, thread, counted > 1):
+            yield Loss("step_fields_dropped", turn.place, detail=name)
+    names = [name for name, value in _unwritten(thread) if value]
+    if names:
+        yield Loss("metadata_dropped", detail=", ".join(names))
+    if episode.omitted:
+        yield Loss("step_fields_dropped", count=len(episode.omitted), detail="calls that made no step")
+
+
+def _timed(call: ModelCall | None) -> bool:
+    return call is not None and any(
+        time is not None for time in (call.started_at, call.completed_at, call.latency_ms, call.latency_ttft_ms)
+    )
+
+
+def _fields(turn: Turn, thread: Thread, several: bool) -> Iterator[str]:
+    call = turn.call
+    if call is not None and call.model is not None and call.model != model_of(thread):
+        yield "model_name"
+    if call is not None and (call.cost_usd is not None or (several and call.usage != UNKNOWN_USAGE)):
+        yield "metrics"
+    if turn.reasoning_effort is not None:
+        yield "reasoning_effort"
+    if turn.extra is not None and turn.extra.keys() - _WRITTEN:
+        yield "extra"
+    if any(each.extra for each in turn.calls):
+        yield "tool_calls.extra"
+    if any((each.extra or {}).keys() - {"tool_result"} for each in turn.results):
+        yield "observation.extra"
+    if any(each.subagents for each in turn.results):
+        yield "subagent_trajectory_ref"
+
+
+def _unwritten(thread: Thread) -> Iterator[tuple[str, object]]:
+    yield "agent.extra", thread.agent.extra
+    yield "continued_trajectory_ref", thread.continued
+    yield "extra", (thread.extra or {}).keys() - {"ng_capture"}
+    yield "final_metrics", thread.totals is not None and thread.totals.cost_usd

@@ -1,0 +1,157 @@
+"""Turns written as items (contracts.md 3.6): reasoning, words, calls, outputs, in this order."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from ng_capture.contracts.episode import Json, Opaque, Part, Role, Text, ToolResult, Turn
+from ng_capture.contracts.identity import made_id
+from ng_capture.contracts.items.linking import linked
+from ng_capture.contracts.items.lowering import lowered
+from ng_capture.contracts.items.pieces import ITEM_TYPES, OBJECT_CALLS, TEXT_CALLS
+from ng_capture.contracts.items.spelling import Item, spell_call, spell_message, spell_result, spell_thought
+from ng_capture.contracts.items.tokens import write_tokens
+from ng_capture.contracts.losses import Loss
+from ng_capture.records.json_text import encode_json, objects_in
+
+CARRIERS = frozenset({"message", "reasoning", "function_call"})
+"""Items that Gym has a training variant of."""
+_MODELS = ("message", "reasoning")
+
+
+class Writing:
+    """Writes turns one after the other and keeps what the items do not hold.
+
+    `seed` names the conversation: an id that is made is of the seed, its place and its item, so that a conversation
+    that goes on keeps its ids. `own` tells that the episode was read from items: any type of them is written back.
+    """
+
+    def __init__(self, seed: str, own: bool) -> None:
+        self._seed, self._own = seed, own
+        self._at = 0
+        self.losses = list[Loss]()
+
+    def turn(self, at: int, turn: Turn, output: bool) -> list[Item]:
+        """The items of a turn; `output` tells on which side of a row they stand."""
+        self._at = at
+        if turn.role != Role.ASSISTANT:
+            return self._other(turn, output)
+        made = [spell_thought(each, self._id("rs_", place, each.texts)) for place, each in enumerate(turn.thoughts)]
+        made += self._words(turn, output)
+        call_ids = [self._call_id(turn, place) for place in range(len(turn.calls))]
+        made += [self._call(turn, place, call_id) for place, call_id in enumerate(call_ids)]
+        if turn.model_calls == 0:
+            made = [item for item in made if item["type"] not in _MODELS]
+            self._no_model(turn)
+        else:
+            self._carry(turn, made)
+        return made + self._results(turn, call_ids)
+
+    def _other(self, turn: Turn, output: bool) -> list[Item]:
+        """What another side than the model said."""
+        if turn.results:
+            self._lose("step_fields_dropped", turn, "observation", len(turn.results))
+        alone = turn.content[0] if isinstance(turn.content, tuple) and len(turn.content) == 1 else None
+        if turn.role == Role.SYSTEM and isinstance(alone, Opaque):
+            return [self._opaque(alone, turn)]
+        if output:
+            self._lose("system_step_in_output", turn)
+        content = lowered(turn.content, False, turn.place, self.losses.append)
+        return [spell_message(turn.role.value, content, turn.item, None)]
+
+    def _words(self, turn: Turn, output: bool) -> list[Item]:
+        """The messages of the model; an empty one only where it stood, or where the turn has nothing else."""
+        told = list(objects_in((turn.extra or {}).get("messages")))
+        if told and isinstance(turn.content, tuple):
+            return self._several(turn, turn.content, told, output)
+        stood_there = "role" in (turn.item or {})
+        if turn.content or stood_there or not (turn.thoughts or turn.calls or turn.results):
+            content = lowered(turn.content, True, turn.place, self.losses.append)
+            new_id = self._id("msg_", 0, turn.content) if output else None
+            return [spell_message("assistant", content, turn.item, new_id)]
+        return []
+
+    def _several(self, turn: Turn, parts: Sequence[Part], told: Sequence[Json], output: bool) -> list[Item]:
+        """The messages, and the items of other kinds, that a turn was put together from."""
+        items, start = list[Item](), 0
+        for place, each in enumerate(told):
+            count = each.get("parts")
+            own = parts[start : start + count] if isinstance(count, int) else ()
+            start += len(own)
+            item = each.get("item")
+            if len(own) == 1 and isinstance(own[0], Opaque):
+                items.append(self._opaque(own[0], turn))
+            else:
+                plain = own[0].text if len(own) == 1 and isinstance(own[0], Text) else tuple(own)
+                content = lowered(plain, True, turn.place, self.losses.append)
+                new_id = self._id("msg_", place, plain) if output else None
+                items.append(spell_message("assistant", content, item if isinstance(item, dict) else None, new_id))
+        return items
+
+    def _opaque(self, part: Opaque, turn: Turn) -> Item:
+        """An item of another kind as it stood; one that Responses do not know is the text of its JSON."""
+        if self._own or part.kind in ITEM_TYPES:
+            return dict(part.value)
+        self._lose("item_type_opaque", turn, part.kind)
+        return spell_message("system", encode_json(part.value).decode(), None, None)
+
+    def _call(self, turn: Turn, place: int, call_id: str) -> Item:
+        call = turn.calls[place]
+        if call.kind not in ("function", *TEXT_CALLS, *OBJECT_CALLS):
+            self._lose("item_type_mapped", turn, call.kind)
+        item = spell_call(call, call_id, self._id("fc_", place, call.name, call.arguments))
+        answer = next((each for each in turn.results if each.call_id == call_id), None)
+        if item["type"] == "mcp_call" and answer is not None and isinstance(answer.content, str):
+            return {**item, "output": answer.content}
+        return item
+
+    def _call_id(self, turn: Turn, place: int) -> str:
+        call = turn.calls[place]
+        return call.call_id if call.call_id is not None else self._id("call_", place, call.name, call.arguments)
+
+    def _results(self, turn: Turn, call_ids: Sequence[str]) -> list[Item]:
+        kinds = {call_id: call.kind for call_id, call in zip(call_ids, turn.calls, strict=True)}
+        links = linked(turn.results, call_ids, turn.place, self.losses.append)
+        items = list[Item]()
+        for place, (result, link) in enumerate(zip(turn.results, links, strict=True)):
+            call_id = link if link is not None else self._id("call_", len(turn.calls) + place)
+            kind = kinds.get(call_id, "function")
+            if kind != "mcp_call":
+                items.append(self._result(turn, result, call_id, kind, place))
+        return items
+
+    def _result(self, turn: Turn, result: ToolResult, call_id: str, kind: str, place: int) -> Item:
+        if result.is_error:
+            self._lose("is_error_dropped", turn)
+        if result.content is None and not (result.extra or {}).get("tool_result"):
+            self._lose("call_without_output", turn)
+        content = lowered(result.content, False, turn.place, self.losses.append)
+        return spell_result(result, content, call_id, kind, self._id("fco_", place, call_id))
+
+    def _no_model(self, turn: Turn) -> None:
+        self._lose("no_model_call", turn)
+        for name, value in (("message", turn.content), ("reasoning", turn.thoughts)):
+            if value:
+                self._lose("step_fields_dropped", turn, name)
+        if turn.call is not None and turn.call.tokens is not None:
+            self._lose("tokens_dropped", turn)
+
+    def _carry(self, turn: Turn, made: Iterable[Item]) -> None:
+        """Tokens stand on the last item of the model, as Gym's chat converter has them; all of them or none."""
+        tokens = turn.call.tokens if turn.call is not None else None
+        if tokens is None:
+            return
+        carriers = [item for item in made if item["type"] in CARRIERS]
+        if not tokens.complete:
+            self._lose("tokens_incomplete", turn)
+        elif carriers:
+            carriers[-1].update(write_tokens(tokens))
+        else:
+            self._lose("tokens_dropped", turn)
+
+    def _lose(self, code: str, turn: Turn, detail: str | None = None, count: int = 1) -> None:
+        self.losses.append(Loss(code, turn.place, count, detail))
+
+    def _id(self, prefix: str, *named: Any) -> str:
+        return made_id(prefix, self._seed, self._at, *msgspec.to_builtins(named))

@@ -1,0 +1,128 @@
+"""What a conversion reads: a file, standard input, or a folder; plain or compressed, whole or line by line."""
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ng_capture.contracts.careful_json import Careful, read_carefully
+from ng_capture.errors import SurroundingsError, UsageError
+from ng_capture.files.names import compression_of, shown
+from ng_capture.files.reading import CaptureFile
+from ng_capture.natural_order import natural_key
+
+STANDARD_INPUT = "-"
+
+
+class JsonLine(msgspec.Struct, frozen=True):
+    """One line that is not blank: its number, its bytes, what they hold, and whether it ends with a line break."""
+
+    number: int
+    data: bytes
+    careful: Careful
+    terminated: bool
+
+    @property
+    def value(self) -> Any:
+        """The value that was read, None where there is none."""
+        return self.careful.value
+
+
+class Source:
+    """One thing to be read; `name` is what faults call it.
+
+    Raises UsageError for a path that does not exist, and its methods SurroundingsError for what cannot be read.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.name = "standard input" if path == STANDARD_INPUT else shown(path)
+        self.path = None if path == STANDARD_INPUT else Path(path)
+        if self.path is not None and not self.path.exists():
+            raise UsageError(f"{self.name}: no such file or directory")
+        self._data: bytes | None = None
+
+    @property
+    def is_folder(self) -> bool:
+        return self.path is not None and self.path.is_dir()
+
+    def names(self) -> list[str]:
+        """The names of what lies in a folder, none for anything else; raises SurroundingsError."""
+        if self.path is None or not self.path.is_dir():
+            return []
+        try:
+            return sorted(os.listdir(self.path))  # noqa: PTH208 (a capture directory holds a million)
+        except OSError as error:
+            raise SurroundingsError(f"{self.name}: cannot be listed: {error.strerror}") from error
+
+    @property
+    def file_name(self) -> str:
+        """The last part of the path, without the end that tells its compression."""
+        if self.path is None:
+            return STANDARD_INPUT
+        name = self.path.name
+        return name.removesuffix(compression_of(name)) if compression_of(name) else name
+
+    def read(self) -> bytes:
+        """All bytes, decompressed; of a damaged compressed file those before the damage."""
+        if self._data is None:
+            if self.path is None:
+                self._data = sys.stdin.buffer.read()
+            else:
+                with CaptureFile(str(self.path), compression_of(self.path.name)) as file:
+                    self._data = b"".join(line.data for line in file.lines())
+        return self._data
+
+    def document(self, contract: str) -> Careful:
+        """The one JSON document of the file; its faults name rules of that contract."""
+        return read_carefully(self.read(), contract)
+
+    def lines(self, contract: str) -> Iterator[JsonLine]:
+        """Every line that is not blank as JSON, one at a time; faults name rules of that contract."""
+        for number, data in enumerate(self._raw_lines(), start=1):
+            if data.strip():
+                yield JsonLine(number, data, read_carefully(data, contract, number), data.endswith(b"\n"))
+
+    def _raw_lines(self) -> Iterator[bytes]:
+        if self.path is None:
+            yield from io.BytesIO(self.read())
+            return
+        with CaptureFile(str(self.path), compression_of(self.path.name)) as file:
+            for line in file.lines():
+                yield line.data
+
+    def beside(self, relative: str) -> Path | None:
+        """The file that a document names, by its place beside it; None for an address, or where it is not there."""
+        if self.path is None or "://" in relative or "\0" in relative:
+            return None
+        try:
+            path = self.path.parent / relative
+            return path if path.is_file() else None
+        except OSError:
+            return None
+
+
+def read_beside(path: Path) -> bytes:
+    """The bytes of a file that a document names; raises SurroundingsError."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SurroundingsError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def files_in(folder: Path) -> Iterator[str]:
+    """The files of a folder and of the folders in it, in natural order; hidden ones are somebody's own."""
+    try:
+        found = sorted(folder.iterdir(), key=lambda path: natural_key(path.name))
+    except OSError as error:
+        raise SurroundingsError(f"{folder}: cannot be listed: {error.strerror}") from error
+    for path in found:
+        if path.name.startswith("."):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            yield from files_in(path)
+        elif path.is_file():
+            yield str(path)

@@ -1,0 +1,386 @@
+"""Whatever is changed in an exported file is found, with its row, place and invariant, in each form of each format."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ng_capture.files.listing import list_rollouts
+from ng_capture.outputs.export.choices import AdvantageOf, Export
+from ng_capture.outputs.export.proof.prove import Breach, prove
+from ng_capture.outputs.forms import Form
+from ng_capture.outputs.rebuild import rebuild
+from ng_capture.outputs.rebuilding import Rebuild, Shape
+from ng_capture.outputs.rows_file import RowsFile
+from ng_capture.outputs.writer import RebuildWriter, described
+from ng_capture.verdicts.judging import Judging
+from tests.support.forge import Forge, write_rows
+from tests.support.tables import WRITTEN, Rows, change, named, pieces_of, read_rows
+
+ARRAYS = {
+    "rows": ("tokens", "loss_mask", "logprobs"),
+    "hf-labels": ("input_ids", "labels", None),
+    "llamafactory": ("input_ids", "labels", None),
+    "trl-grpo": ("completion_ids", "env_mask", "logprobs"),
+    "skyrl-sft": ("input_ids", "loss_mask", None),
+    "skyrl": ("response_ids", "loss_masks", "rollout_logprobs"),
+    "verl": ("responses", "response_mask", "rollout_log_probs"),
+    "slime": ("tokens", "loss_mask", "rollout_log_probs"),
+    "prime-rl": ("completion_ids", "completion_mask", "completion_logprobs"),
+}
+"""Where a format keeps ids, mask and log probabilities, the last two beside the end of the first."""
+LABELS = ("hf-labels", "llamafactory")
+FLAT = [(name, form) for name, form in WRITTEN if name in ARRAYS]
+
+Exported = Callable[[str, Form], Path]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("proof") / "store"
+    rows = []
+    for name, reward, first in (("7-0", 1.0, 1), ("7-1", 0.25, 21)):
+        forge = Forge(name)
+        asked = forge.root([first, 2], [3, 11], id=f"{name}-a", weight_version=3)
+        # a column holds text, whatever it is in JSON
+        last = asked.then([4], [5, 6], id=f"{name}-b", weight_version="step-4")
+        forge.write(directory)
+        rows.append({**forge.row(last, reward=reward), "_ng_task_index": 7})
+    write_rows(directory.parent / "rows.jsonl", rows)
+    return directory
+
+
+@pytest.fixture
+def exported(store: Path, tmp_path: Path) -> Exported:
+    """Writes the store as a format, each time in a directory of its own."""
+
+    def write(name: str, form: Form) -> Path:
+        directory = tmp_path / str(len(list(tmp_path.iterdir())))
+        directory.mkdir()
+        return written(store, name, form, named(directory, form))
+
+    return write
+
+
+def written(store: Path, name: str, form: Form, out: Path) -> Path:
+    rows = RowsFile(str(store.parent / "rows.jsonl"))
+    how = Rebuild(Shape(name), Judging(), form=form)
+    with RebuildWriter(str(out), None, how, described(rows)) as writer:
+        writer.write_all(rebuild(list_rollouts([str(store)]), rows, how))
+    return out
+
+
+def breaches(store: Path, out: Path) -> list[Breach]:
+    rows = RowsFile(str(store.parent / "rows.jsonl"))
+    return list(prove(str(out), f"{out}.receipt.json", list_rollouts([str(store)]), rows))
+
+
+def broken(store: Path, out: Path) -> set[str]:
+    """The invariants that are named, beside the digest of the receipt, which always is."""
+    found = {breach.invariant for breach in breaches(store, out)}
+    assert "receipt" in found
+    return found - {"receipt"}
+
+
+@pytest.mark.parametrize(("name", "form"), WRITTEN)
+def test_what_was_written_is_proven(store: Path, exported: Exported, name: str, form: Form) -> None:
+    out = exported(name, form)
+    assert len(read_rows(out)) == 2
+    assert breaches(store, out) == []
+
+
+@pytest.mark.parametrize(("name", "form"), FLAT)
+def test_one_id_is_found_with_its_place(store: Path, exported: Exported, name: str, form: Form) -> None:
+    out, (ids, _, _) = exported(name, form), ARRAYS[name]
+
+    def other(rows: Rows) -> None:
+        rows[1][ids][-1] += 1
+
+    change(out, other)
+    found = [(each.row, each.position) for each in breaches(store, out) if each.invariant == "I1"]
+    assert found == [(1, 6)]
+
+
+@pytest.mark.parametrize(("name", "form"), FLAT)
+def test_one_mask_bit_is_found_either_way(store: Path, exported: Exported, name: str, form: Form) -> None:
+    lost, gained = (-100, 4) if name in LABELS else (False, True)
+    # the last token is trained, the one before its call's answer is not
+    for place, value, invariant in ((-1, lost, "I6"), (-3, gained, "I3")):
+        out = exported(name, form)
+
+        def flip(rows: Rows, place: int = place, value: int = value) -> None:
+            rows[0][ARRAYS[name][1]][place] = int(value) if name != "prime-rl" else bool(value)
+
+        change(out, flip)
+        assert invariant in broken(store, out)
+
+
+@pytest.mark.parametrize(("name", "form"), [(name, form) for name, form in FLAT if ARRAYS[name][2]])
+def test_one_log_probability_is_found(store: Path, exported: Exported, name: str, form: Form) -> None:
+    for value, invariant in ((-0.125, "I32"), (0.5, "I8"), (-9999.0, "I8"), (float("-inf"), "I8")):
+        if value == float("-inf") and form is Form.JSONL:
+            continue
+        out = exported(name, form)
+
+        def other(rows: Rows, value: float = value) -> None:
+            rows[0][str(ARRAYS[name][2])][-1] = value
+
+        change(out, other)
+        assert invariant in broken(store, out)
+
+
+@pytest.mark.parametrize(("name", "form"), WRITTEN)
+def test_a_row_that_stands_there_twice_or_not_at_all_is_found(
+    store: Path, exported: Exported, name: str, form: Form
+) -> None:
+    change(out := exported(name, form), lambda rows: rows.insert(1, rows[0]))
+    assert broken(store, out) == {"I5"}
+    assert {each.row for each in breaches(store, out) if each.invariant == "I5"} == {1}
+    change(out := exported(name, form), lambda rows: rows.__delitem__(0))
+    assert broken(store, out) == {"I6"}
+
+
+@pytest.mark.parametrize(("name", "form"), [(name, form) for name, form in FLAT if name in ("verl", "trl-grpo")])
+def test_another_reward_group_or_rollout_is_found(store: Path, exported: Exported, name: str, form: Form) -> None:
+    reward, group = ("score", "uid") if name == "verl" else ("reward", "group_id")
+    for field, value, invariant in ((reward, 0.5, "I18"), (group, "x", "I19"), ("rollout_id", "x", "I18")):
+        change(out := exported(name, form), lambda rows, told={field: value}: rows[1].update(told))  # type: ignore[misc]
+        assert broken(store, out) == {invariant}
+
+
+@pytest.mark.parametrize("name", ["rollouts", "gym-response", "rows", "verl"])
+def test_a_token_that_nothing_predicts_is_no_breach_of_what_carries_it(tmp_path: Path, name: str) -> None:
+    """A first call without a prompt: items tell its generation whole (case T35)."""
+    forge = Forge("r-1")
+    forge.root([], [3, 4]).then([5], [6])
+    forge.write(tmp_path / "store")
+    write_rows(tmp_path / "rows.jsonl", [forge.row(forge.calls[-1], reward=1.0)])
+    assert breaches(tmp_path / "store", written(tmp_path / "store", name, Form.JSONL, tmp_path / "out.jsonl")) == []
+
+
+@pytest.mark.parametrize("form", [Form.JSONL, Form.PARQUET, Form.ARROW])
+def test_arrays_of_unequal_length_are_named(store: Path, exported: Exported, form: Form) -> None:
+    change(out := exported("rows", form), lambda rows: rows[0]["logprobs"].pop())
+    assert "I7" in broken(store, out)
+
+
+def _path(row: dict[str, Any], *keys: str | int) -> Any:
+    for key in keys:
+        row = row[key]  # type: ignore[index]
+    return row
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "place", "value", "invariant"),
+    [
+        ("hf-labels", ("labels",), -1, 7, "I1"),
+        ("hf-labels", ("attention_mask",), 0, 0, "I31"),
+        ("tinker", ("model_input", "chunks", 0, "tokens"), 3, 7, "I1"),
+        ("tinker", ("loss_fn_inputs", "target_tokens", "data"), 3, 7, "I1"),
+        ("tinker", ("loss_fn_inputs", "weights", "data"), 3, 1.0, "I3"),
+        ("tinker", ("loss_fn_inputs", "weights", "data"), 2, 0.5, "I18"),
+        ("tinker", ("loss_fn_inputs", "weights", "shape"), 0, 9, "I7"),
+        ("prime-rl", ("prompt_mask",), 0, True, "I3"),
+        ("gym-response", ("response", "output", 0, "prompt_token_ids"), 0, 7, "I2"),
+        ("gym-response", ("response", "output", 0, "generation_token_ids"), 0, 7, "I2"),
+        ("gym-response", ("response", "output", 0, "generation_log_probs"), 0, -7.0, "I32"),
+        ("rollouts", ("response", "output", -1, "prompt_token_ids"), 0, 7, "I1"),
+        ("rows", ("spans",), 0, {}, "I1"),
+        ("rows", ("spans", 0), "call_id", "other", "I1"),
+        ("rows", ("spans", 1), "weight_version", 9, "I17"),
+        ("rows", ("spans", 1), "model", "other", "I16"),
+        ("rows", ("calls",), 1, "other", "I1"),
+        ("rows", ("accounting",), "trained", 9, "I6"),
+        ("rows", ("accounting", "lost"), "over_max_length", 9, "I6"),
+        ("rows", ("finish_reasons",), 0, "length", "I15"),
+        ("rows", (), "truncated", True, "I15"),
+        ("rows", (), "row_weight", 0.5, "I18"),
+        ("rows", (), "advantage", 0.5, "I19"),
+        ("rows", (), "terminal", "7-1-a", "I21"),
+        ("rows", (), "policy", "all", "I32"),
+        ("rows", (), "more", 1, "I32"),
+        ("rows", ("sources", 0), "sha256", "0", "I32"),
+        ("slime", (), "status", "truncated", "I15"),
+        ("slime", (), "weight_versions", ["9"], "I17"),
+        ("slime", ("metadata", "spans", 1), "weight_version", "9", "I17"),
+        ("skyrl", (), "is_last_step", False, "I20"),
+        ("skyrl", ("rewards",), 0, 0.5, "I18"),
+        ("gym-response", (), "agent", "other", "I32"),
+    ],
+)
+def test_whatever_a_row_tells_is_held_against_the_captures(
+    store: Path,
+    exported: Exported,
+    name: str,
+    keys: tuple[str | int, ...],
+    place: int | str,
+    value: object,
+    invariant: str,
+) -> None:
+    out = exported(name, Form.JSONL)
+    change(out, lambda rows: _path(rows[1], *keys).__setitem__(place, value))
+    assert {each.row for each in breaches(store, out)} == {None, 1}
+    assert invariant in broken(store, out)
+
+
+@pytest.mark.parametrize(("name", "form"), WRITTEN)
+def test_a_field_that_is_missing_is_found(store: Path, exported: Exported, name: str, form: Form) -> None:
+    for field in read_rows(exported(name, form))[0]:
+        if form is Form.JSONL:
+            change(out := exported(name, form), lambda rows, field=field: rows[0].pop(field))  # type: ignore[misc]
+            assert broken(store, out) or field == "tool_version", field
+
+
+def test_a_value_of_another_type_is_another_value(store: Path, exported: Exported) -> None:
+    for column, other in (("reward", 1), ("trajectory_index", 0.0), ("loss_mask", None), ("truncated", 0)):
+        out = exported("rows", Form.JSONL)
+
+        def spell(rows: Rows, column: str = column, other: object = other) -> None:
+            rows[0][column] = [float(bit) for bit in rows[0]["loss_mask"]] if column == "loss_mask" else other
+
+        change(out, spell)
+        assert broken(store, out), column
+
+
+@pytest.mark.parametrize("form", [Form.JSONL, Form.PARQUET])
+def test_rows_in_another_order_stand_elsewhere_and_nothing_else_is_wrong(
+    store: Path, exported: Exported, form: Form
+) -> None:
+    """SkyRL and slime take the rows of a rollout, and a replay those of a group, from where they stand."""
+    change(out := exported("skyrl", form), lambda rows: rows.reverse())
+    assert broken(store, out) == {"I20"}
+
+
+def test_what_was_sealed_since_is_still_proven(store: Path, tmp_path: Path) -> None:
+    """A row of `rows` names its sources, the state among them, which sealing writes anew."""
+    shutil.copytree(store, tmp_path / "store")
+    shutil.copy(store.parent / "rows.jsonl", tmp_path)
+    for form in (Form.JSONL, Form.PARQUET):
+        out = written(tmp_path / "store", "rows", form, named(tmp_path, form))
+    for state in (tmp_path / "store").glob("*.state.json"):
+        state.write_bytes(state.read_bytes() + b" ")
+    for form in (Form.JSONL, Form.PARQUET):
+        assert breaches(tmp_path / "store", named(tmp_path, form)) == []
+    change(out, lambda rows: rows[0]["sources"][0].update(sha256="0"))
+    assert broken(tmp_path / "store", out) == {"I32"}
+
+
+def test_rollouts_that_came_later_are_nothing_to_the_file(store: Path, tmp_path: Path) -> None:
+    """Nor do they vote in the groups that it was made of."""
+    part, out = tmp_path / "part", tmp_path / "out.jsonl"
+    part.mkdir()
+    for path in store.glob("7-0.*"):
+        shutil.copy(path, part)
+    rows = RowsFile(str(store.parent / "rows.jsonl"))
+    how = Rebuild(Shape.ROWS, Judging(), export=Export(advantage=AdvantageOf.MEAN_CENTRED))
+    with RebuildWriter(str(out), None, how, described(rows)) as writer:
+        writer.write_all(rebuild(list_rollouts([str(part / "7-0.tokens.jsonl")]), rows, how))
+    assert [row["advantage"] for row in read_rows(out)] == [0.0]
+    assert breaches(store, out) == []
+
+
+def test_other_finished_rows_than_those_of_the_receipt_are_named(store: Path, exported: Exported) -> None:
+    out = exported("verl", Form.JSONL)
+    other = out.parent / "rows.jsonl"
+    write_rows(other, [{**row, "note": "x"} for row in read_rows(store.parent / "rows.jsonl")])
+    found = list(prove(str(out), f"{out}.receipt.json", list_rollouts([str(store)]), RowsFile(str(other))))
+    assert [each.message for each in found] == [f"{other} is not the file of finished rows that the receipt tells of"]
+
+
+@pytest.mark.parametrize(
+    ("told", "other"),
+    [
+        ('"covered":true', '"covered":false'),
+        ('"rows":[0]', '"rows":[1]'),
+        ('"verdict":"trainable"', '"verdict":"masked"'),
+        ('"trained":4', '"trained":5'),
+        ('"rows":2,', '"rows":3,'),
+    ],
+)
+def test_a_receipt_that_tells_otherwise_of_a_rollout_is_named(
+    store: Path, exported: Exported, told: str, other: str
+) -> None:
+    """What it covers may be deleted."""
+    out = exported("rows", Form.JSONL)
+    receipt = Path(f"{out}.receipt.json")
+    text = receipt.read_text()
+    assert told in text
+    receipt.write_text(text.replace(told, other, 1))
+    (found,) = breaches(store, out)
+    assert found.invariant == "receipt"
+
+
+@pytest.mark.parametrize(("name", "form"), [(name, form) for name, form in FLAT if form is Form.JSONL])
+def test_what_is_no_number_is_named(store: Path, exported: Exported, name: str, form: Form) -> None:
+    for column in filter(None, ARRAYS[name]):
+        for other in ("x", None, [1]):
+            out = exported(name, form)
+
+            def spoil(rows: Rows, column: str = column, other: object = other) -> None:
+                rows[0][column][-1] = other
+
+            change(out, spoil)
+            assert broken(store, out) & {"I7", "I1", "I6", "I8", "I27"}
+
+
+@pytest.mark.parametrize("form", [Form.PARQUET, Form.ARROW])
+def test_where_a_table_is_cut_it_says_so_and_no_more(store: Path, exported: Exported, form: Form) -> None:
+    out = exported("verl", form)
+    out.write_bytes(out.read_bytes()[:-12])
+    (receipt, cut) = breaches(store, out)
+    assert (receipt.invariant, cut.invariant) == ("receipt", "I7") and str(out) in cut.message
+
+
+def test_a_stream_that_was_cut_between_its_batches_is_no_shorter_table(store: Path, exported: Exported) -> None:
+    """Eight bytes tell the end of a stream; readers take one without them for one that ends where it was cut."""
+    out = exported("verl", Form.ARROW)
+    out.write_bytes(out.read_bytes()[:-8])
+    assert "it was cut" in breaches(store, out)[-1].message
+
+
+def test_of_a_directory_every_document_counts(store: Path, exported: Exported) -> None:
+    for name in ("state.json", "dataset_info.json"):
+        for other in (b"", b"{}"):
+            document = exported("llamafactory", Form.DIRECTORY) / name
+            document.write_bytes(other)
+            found = [each.message for each in breaches(store, document.parent)]
+            assert f"{document} is not what rebuild writes" in found
+
+
+def test_a_directory_whose_state_names_its_rows_twice_trains_them_twice(store: Path, exported: Exported) -> None:
+    out = exported("llamafactory", Form.DIRECTORY)
+    (data,) = out.glob("data-*.arrow")
+    shutil.copy(data, out / "more.arrow")
+    state = out / "state.json"
+    state.write_text(state.read_text().replace(f'"{data.name}"', f'"{data.name}"}}, {{"filename": "more.arrow"'))
+    assert [each.row for each in breaches(store, out) if each.invariant == "I5"] == [2, 3]
+    assert broken(store, out) == {"I5"}
+
+
+@pytest.mark.parametrize(
+    ("name", "form"), [("rows", Form.ARROW), ("rows", Form.PARQUET), ("llamafactory", Form.DIRECTORY)]
+)
+def test_whatever_byte_is_changed_is_found_and_never_more_than_told(
+    store: Path, tmp_path_factory: pytest.TempPathFactory, name: str, form: Form
+) -> None:
+    """Damage of a table is no crash: of the process, or of the command."""
+    out = written(store, name, form, named(tmp_path_factory.mktemp("struck"), form))
+    files = {path: path.read_bytes() for path in pieces_of(out)}
+    places = [(path, place) for path, data in files.items() for place in range(len(data))]
+
+    @given(st.sampled_from(places), st.integers(1, 255))
+    def strike(at: tuple[Path, int], change: int) -> None:
+        path, place = at
+        data = bytearray(files[path])
+        data[place] ^= change
+        path.write_bytes(data)
+        try:
+            assert breaches(store, out)
+        finally:
+            path.write_bytes(files[path])
+
+    strike()
