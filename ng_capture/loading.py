@@ -14,7 +14,7 @@ from ng_capture.files.names import Compression
 from ng_capture.files.reading import CaptureFile
 from ng_capture.outputs.documents import text_lines
 from ng_capture.outputs.export.formats import FORMATS
-from ng_capture.outputs.export.formats.interface import Kind, Record, as_kind
+from ng_capture.outputs.export.formats.interface import Kind, Record
 from ng_capture.outputs.export.reading import UNREADABLE, arrays_of, shape_of
 from ng_capture.outputs.forms import Form, form_of
 from ng_capture.outputs.rebuilding import Shape
@@ -188,7 +188,7 @@ def _columns_of(shape: Shape, first: Record) -> tuple[Any, Callable[[Record], Re
     if shape is Shape.ROWS:
         return SCHEMA, in_columns
     kinds = {name: _narrowed(kind, first[name]) for name, kind in FORMATS[shape.value].columns.items()}
-    return schema_of(kinds), lambda row: {name: as_kind(kind, row[name]) for name, kind in kinds.items()}
+    return schema_of(kinds), lambda row: {name: row[name] for name in kinds}
 
 
 def _narrowed(kind: Kind, value: object) -> Kind:

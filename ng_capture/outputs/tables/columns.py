@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from ng_capture.outputs.export.formats import FORMATS
-from ng_capture.outputs.export.formats.interface import ColumnType, Kind, Record, as_kind
+from ng_capture.outputs.export.formats.interface import ColumnType, Kind, Record, spans_in_columns
 from ng_capture.outputs.rebuilding import Shape
 
 _SPAN = pa.struct(
@@ -92,9 +92,8 @@ def _type_of(kind: Kind) -> pa.DataType:
 
 def in_columns(row: Record) -> Record:
     """A neutral row with what a column cannot hold as it is: versions are numbers or names, a mapping is a list."""
-    spans = [{**span, "weight_version": _text(span["weight_version"])} for span in row["spans"]]
     lost = [{"reason": reason, "tokens": tokens} for reason, tokens in row["accounting"]["lost"].items()]
-    return {**row, "spans": spans, "accounting": {**row["accounting"], "lost": lost}}
+    return {**row, "spans": spans_in_columns(row["spans"]), "accounting": {**row["accounting"], "lost": lost}}
 
 
 def out_of_columns(row: Record) -> Record:
@@ -108,11 +107,6 @@ def as_stored(shape: Shape, row: Record) -> Record:
     if shape is Shape.ROWS:
         schema, row = SCHEMA, in_columns(row)
     else:
-        columns = FORMATS[shape.value].columns
-        schema, row = schema_of(columns), as_kind(columns, row)
+        schema = schema_of(FORMATS[shape.value].columns)
     (stored,) = pa.Table.from_pylist([row], schema).to_pylist()
     return dict(stored)
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

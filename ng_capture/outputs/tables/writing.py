@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ng_capture.outputs.export.formats.interface import Kind, Record, as_kind
+from ng_capture.outputs.export.formats.interface import Kind, Record
 from ng_capture.outputs.forms import Form
 from ng_capture.outputs.tables.columns import HEAD, LONG, SCHEMA, in_columns, schema_of
 from ng_capture.outputs.training_rows import TableRow
@@ -74,7 +74,6 @@ class RecordTable:
     """Takes rows of a trainer's format one by one."""
 
     def __init__(self, file: Growing, columns: Mapping[str, Kind], form: Form) -> None:
-        self._columns = columns
         self._schema = schema_of(columns)
         self._writer = TableWriter(file, self._schema, form)
         self._start()
@@ -84,7 +83,7 @@ class RecordTable:
         self._tokens = 0
 
     def add(self, record: Record) -> None:
-        self._group.append(as_kind(self._columns, record))
+        self._group.append(record)
         self._tokens += sum(len(value) for value in record.values() if isinstance(value, list))
         if self._tokens >= _GROUP_TOKENS or len(self._group) >= _GROUP_ROWS:
             self._write()

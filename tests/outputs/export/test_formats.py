@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from ng_capture.outputs.chunks import joined
@@ -10,6 +11,7 @@ from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.export.made import make
 from ng_capture.outputs.export.reading import arrays_of
 from ng_capture.outputs.rebuilding import Rebuild, Shape
+from ng_capture.outputs.tables.columns import schema_of
 from ng_capture.records.json_text import decode_json
 from ng_capture.records.rollout_row import decode_row
 from ng_capture.verdicts.judging import Judging
@@ -89,8 +91,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
 def made(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Makes the one row of a format, with this advantage."""
     forge = Forge("r-1")
-    first = forge.root([1, 2], [3, 4], id="A", generation_log_probs=[-0.11, -0.12])
-    scored = first.then([5], [6], id="B", generation_log_probs=[-0.21])
+    first = forge.root([1, 2], [3, 4], id="A", weight_version=3, generation_log_probs=[-0.11, -0.12])
+    scored = first.then([5], [6], id="B", weight_version="step-4", generation_log_probs=[-0.21])
     store: Path = tmp_path_factory.mktemp("store")
     forge.write(store)
     judgement = judged(store)
@@ -149,6 +151,17 @@ def test_a_row_tells_where_its_tokens_come_from(made: Any, name: str) -> None:
         ("B", "gen", 5, 6),
     ]
     assert (told["rollout_id"], told["row_weight"], told["advantage"]) == ("r-1", 1.0, 0.5)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_row_has_the_types_of_its_columns_whatever_versions_are(made: Any, name: str) -> None:
+    """A loader of columns takes no file where a version is a number here and a name there."""
+    row = made(name)
+    (stored,) = pa.Table.from_pylist([row], schema_of(FORMATS[name].columns)).to_pylist()
+    assert stored.keys() == row.keys()
+    told = row.get("provenance", row.get("metadata", row))
+    if "spans" in told:
+        assert [span["weight_version"] for span in told["spans"] if span["kind"] == "gen"] == ["3", "step-4"]
 
 
 def test_an_end_that_nobody_told_is_null_and_no_stop(made: Any) -> None:

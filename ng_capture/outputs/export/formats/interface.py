@@ -1,6 +1,6 @@
 """What a format is: the columns of its rows, how one is made of a flat row, and what its trainer must know."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -23,7 +23,7 @@ SPAN: Mapping[str, Kind] = {
     "weight_version": "text",
     "model": "text",
 }
-"""A span of a row as its JSON tells it; versions are numbers or names."""
+"""A span of a row; see `spans_in_columns`."""
 
 PROVENANCE: Mapping[str, Kind] = {
     "rollout_id": "text",
@@ -43,13 +43,13 @@ Told = Literal["reward", "advantage", "weight", "group"]
 ALL_TOLD: frozenset[Told] = frozenset(get_args(Told))
 
 
-def as_kind(kind: Kind, value: Any) -> Any:
-    """The value as a column of the kind holds it: texts are texts whatever they were."""
-    if isinstance(kind, Mapping) and isinstance(value, Mapping):
-        return {name: as_kind(each, value.get(name)) for name, each in kind.items()}
-    if isinstance(kind, list) and not isinstance(kind[0], str):
-        return [as_kind(kind[0], each) for each in value]
-    return str(value) if kind == "text" and value is not None else value
+def spans_in_columns(spans: Iterable[Record]) -> list[Record]:
+    """Spans with versions as text: they are numbers or names, and a loader of columns takes one type of them."""
+    return [{**span, "weight_version": _text(span["weight_version"])} for span in spans]
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def provenance(head: RowHead) -> Record:
@@ -60,7 +60,7 @@ def provenance(head: RowHead) -> Record:
         "n_trajectories": head.n_trajectories,
         "row_weight": head.row_weight,
         "advantage": head.advantage,
-        "spans": msgspec.to_builtins(head.spans),
+        "spans": spans_in_columns(msgspec.to_builtins(head.spans)),
     }
 
 
