@@ -39,7 +39,12 @@ class _Output(msgspec.Struct, frozen=True):
 
 
 class _Head(msgspec.Struct, Generic[Options], frozen=True):
+    tool_version: str
     options: Options
+
+
+class _NoOptions(msgspec.Struct, frozen=True):
+    """Whatever was chosen."""
 
 
 class _Tail(msgspec.Struct, frozen=True):
@@ -92,12 +97,20 @@ class ReceiptFile:
 
     def options(self, kind: type[Options]) -> Options:
         """The options that decided what is in the output; raises UsageError for options of another kind."""
+        return self._head(kind).options
+
+    @property
+    def tool_version(self) -> str:
+        """The version of ng-capture that wrote it."""
+        return self._head(_NoOptions).tool_version
+
+    def _head(self, kind: type[Options]) -> _Head[Options]:
         with CaptureFile(self.path) as file:
             first = next(text_lines(file.lines())).data
         # the head is the beginning of an object that ends many lines later
         text = first if first.endswith(b"}") else first.removesuffix(b"[").rstrip(b",") + b"[]}"
         try:
-            return decode_as(text, _Head[kind]).options  # type: ignore[valid-type]
+            return decode_as(text, _Head[kind])  # type: ignore[valid-type]
         except msgspec.DecodeError as error:
             raise UsageError(f"{self.path}: options that are not understood: {error}") from error
 

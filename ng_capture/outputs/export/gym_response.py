@@ -13,9 +13,10 @@ from ng_capture.verdicts.judge import Judgement
 
 def gym_responses(judgement: Judgement, row: RolloutRow | None, data: bytes | None, how: Rebuild) -> list[list[Chunk]]:
     """The finished row (`data` as it is spelled) once for each chain that may be trained, with the chain's reward."""
-    projected = project(judgement) if judgement.rows else []
-    if isinstance(projected, NoProjection):
+    if not judgement.rows:
         return []
+    projected = project(judgement)
+    assert not isinstance(projected, NoProjection)
     kept, _ = fitting(judgement, row, how)
     lines: list[list[Chunk]] = []
     for projection, flat in zip(projected, rewarded(kept, how.export, None), strict=True):

@@ -27,12 +27,7 @@ class Entry(msgspec.Struct, frozen=True):
     @property
     def digests(self) -> frozenset[InputFile]:
         """Its files but for the state, which may have been sealed since."""
-        return frozenset(file for file in self.files if not is_state(file.name))
-
-
-def is_state(name: str) -> bool:
-    """True for the file of a rollout that is written anew when the rollout is sealed."""
-    return name.endswith(f".{FileKind.STATE}")
+        return frozenset(file for file in self.files if not file.name.endswith(f".{FileKind.STATE}"))
 
 
 _TOLD = ("verdict", "reasons", "rows", "covered", "metrics", "accounting")

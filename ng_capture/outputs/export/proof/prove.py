@@ -5,7 +5,6 @@ Its receipt says how it was made; the same is made again, and every row must be 
 
 from collections.abc import Iterable, Iterator
 from heapq import merge
-from itertools import filterfalse
 from pathlib import Path
 
 import msgspec
@@ -20,7 +19,7 @@ from ng_capture.outputs.export.choices import NO_CHOICE, Export
 from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.export.formats.interface import Record
 from ng_capture.outputs.export.proof.alignment import Alignment, RowKey, align, row_key
-from ng_capture.outputs.export.proof.belonging import Entries, Entry, is_state
+from ng_capture.outputs.export.proof.belonging import Entries, Entry
 from ng_capture.outputs.export.proof.comparison import row_differences
 from ng_capture.outputs.export.proof.invariants import RECEIPT
 from ng_capture.outputs.forms import Form, form_of
@@ -132,7 +131,8 @@ class _Making:
         self._table = table
         self._jobs = jobs
         self._rows = rows
-        self._told = frozenset(entry.rollout_id for entry in receipt.rollouts(Entry))
+        self._told = {entry.rollout_id: entry.files for entry in receipt.rollouts(Entry)}
+        self._tool_version = receipt.tool_version
         # what else lies there now had no vote; the group of a rollout may have stood in several shards
         in_shards = options.part is not None and options.part.shard is not None
         self._listing = listing if in_shards else listing.only(self._told)
@@ -158,8 +158,14 @@ class _Making:
             for line in result.lines:
                 row = decode_json(joined(line)).value
                 assert isinstance(row, dict)
-                stored = self._as_stored(row)
-                yield _Wanted(_lasting(stored) if self.shape is Shape.ROWS else stored, rollout_id)
+                yield _Wanted(self._as_stored(self._as_then(row, rollout_id)), rollout_id)
+
+    def _as_then(self, row: Record, rollout_id: str) -> Record:
+        """A neutral row tells of its making: by which version, of which state; the rollout may be sealed since."""
+        if self.shape is not Shape.ROWS:
+            return row
+        sources = [{"name": file.name, "sha256": file.sha256} for file in self._told[rollout_id]]
+        return {**row, "sources": sources, "tool_version": self._tool_version}
 
     def _as_stored(self, row: Record) -> Record:
         if not self._table:
@@ -174,26 +180,10 @@ def _found(shape: Shape, output: str) -> tuple[list[RowKey], str | None]:
     keys: list[RowKey] = []
     try:
         # those before the damage are kept
-        keys.extend(row_key(shape, row) for row in _rows_of(shape, output))
+        keys.extend(row_key(shape, row) for row in _records(output))
     except UsageError as error:
         return keys, error.message
     return keys, None
-
-
-def _rows_of(shape: Shape, output: str) -> Iterator[object]:
-    for row in _records(output):
-        yield _lasting(row) if shape is Shape.ROWS and isinstance(row, dict) else row
-
-
-def _lasting(row: Record) -> Record:
-    """A neutral row but for what tells of its making: by another version, before the rollout was sealed."""
-    lasting = {name: value for name, value in row.items() if name != "tool_version"}
-    sources = row.get("sources")
-    return lasting if not isinstance(sources, list) else {**lasting, "sources": [*filterfalse(_is_state, sources)]}
-
-
-def _is_state(source: object) -> bool:
-    return isinstance(source, dict) and is_state(str(source.get("name")))
 
 
 def _records(output: str) -> Iterator[object]:
@@ -222,7 +212,7 @@ def _row(breach: Breach) -> int:
 
 
 def _different(output: str, making: _Making, pairs: Iterable[tuple[int, int]]) -> Iterator[Breach]:
-    rows, made = enumerate(_rows_of(making.shape, output)), enumerate(making.rows())
+    rows, made = enumerate(_records(output)), enumerate(making.rows())
     for here, there in pairs:
         row = next(row for place, row in rows if place == here)
         wanted = next(each.row for place, each in made if place == there)
