@@ -13,6 +13,7 @@ from ng_capture.files.listing import list_rollouts
 from ng_capture.outputs.export.choices import AdvantageOf, Export
 from ng_capture.outputs.export.proof.prove import Breach, prove
 from ng_capture.outputs.forms import Form
+from ng_capture.outputs.parts import Division, Half, Part
 from ng_capture.outputs.rebuild import rebuild
 from ng_capture.outputs.rebuilding import Rebuild, Shape
 from ng_capture.outputs.rows_file import RowsFile
@@ -329,6 +330,36 @@ def test_finished_rows_that_nothing_is_trained_in_are_held_against_what_is_deliv
 
     change(out, reward)
     assert {each.row for each in breaches(tmp_path / "store", out)} == {None, *range(len(read_rows(out)))}
+
+
+@pytest.mark.parametrize("half", ["train", "val"])
+def test_a_group_in_the_wrong_half_is_named(store: Path, tmp_path: Path, half: Half) -> None:
+    """What is validated on would be trained on."""
+    division, rows, out = Division(val=0.5), RowsFile(str(store.parent / "rows.jsonl")), tmp_path / "out.jsonl"
+    how = Rebuild(Shape.ROWS, Judging())
+    with RebuildWriter(str(out), None, how, described(rows), Part(division, half, None)) as writer:
+        writer.write_all(rebuild(list_rollouts([str(store)]), rows, how))
+    found = [each.message for each in breaches(store, out)]
+    wrong = [f"{name}: its group belongs into the other half" for name in ("7-0", "7-1")]
+    assert found == ([] if division.half("7") == half else wrong)
+
+
+def test_a_row_of_another_format_is_no_row(store: Path, exported: Exported) -> None:
+    change(out := exported("verl", Form.JSONL), lambda rows: rows[0].pop("responses"))
+    (first, *_) = [each for each in breaches(store, out) if each.row == 0]
+    assert first.invariant == "I7" and "no row of verl" in first.message
+
+
+def test_a_finished_row_that_came_with_tokens_is_delivered_as_it_is_whatever_they_are(tmp_path: Path) -> None:
+    forge = Forge("r")
+    forge.root([1, 2], [3])
+    forge.write(tmp_path / "store")
+    item = {"type": "message", "generation_token_ids": [3], "generation_log_probs": [-0.5]}
+    write_rows(tmp_path / "rows.jsonl", [{"_ng_rollout_id": "r", "response": {"output": [item]}}])
+    out = written(tmp_path / "store", "rollouts", Form.JSONL, tmp_path / "out.jsonl")
+    assert breaches(tmp_path / "store", out) == []
+    change(out, lambda rows: rows[0]["response"]["output"][0].update(generation_token_ids=[4]))
+    assert broken(tmp_path / "store", out) == {"I2"}
 
 
 def test_other_finished_rows_than_those_of_the_receipt_are_named(store: Path, exported: Exported) -> None:
