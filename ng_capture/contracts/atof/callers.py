@@ -1,15 +1,14 @@
 """What began an agent: the tool or the context around it, else the call that was open then (contracts.md 2.4)."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ng_capture.contracts.atof.actors import Actor
 from ng_capture.contracts.atof.links import Linked, Place
 from ng_capture.contracts.atof.stream import Stream
 from ng_capture.contracts.atof.told import Said
 from ng_capture.contracts.episode import Role, Thread
-
-T = TypeVar("T")
+from ng_capture.contracts.tasks import arguments_of, only_one, task_of
 
 
 class Caller(NamedTuple):
@@ -42,30 +41,10 @@ def caller_of(
     return Caller(place=place) if place is not None else None
 
 
-def task_of(thread: Thread) -> str | None:
-    """The first that an agent was told, where it is a text."""
-    content = next((turn.content for turn in thread.turns if turn.role == Role.USER), None)
-    return content if isinstance(content, str) and content.strip() else None
-
-
-def only_one(candidates: Mapping[T, object], task: str | None) -> T | None:
-    """The only candidate, else the only one whose value holds the task."""
-    if len(candidates) != 1 and task is not None:
-        candidates = {key: value for key, value in candidates.items() if _names(value, task)}
-    return next(iter(candidates)) if len(candidates) == 1 else None
-
-
-def _names(value: object, task: str) -> bool:
-    if isinstance(value, str):
-        return task in value
-    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return any(_names(member, task) for member in members)
-
-
 def _waiting(began: int, said: Sequence[Said], linked: Sequence[Linked]) -> Iterator[tuple[Place, object]]:
     """The calls of the last turn before then that no tool answers."""
     turns = [at for at, each in enumerate(said) if each.at < began and each.turn.role == Role.ASSISTANT]
     answered = {each.place for each in linked}
     for number, call in enumerate(said[turns[-1]].turn.calls if turns else ()):
         if Place(turns[-1], number) not in answered:
-            yield Place(turns[-1], number), call.arguments
+            yield Place(turns[-1], number), arguments_of(call)

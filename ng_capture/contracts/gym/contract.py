@@ -6,6 +6,7 @@ from ng_capture.contracts.gym.losses import READ, ROW_GIVES, WRITTEN
 from ng_capture.contracts.gym.native import write_row
 from ng_capture.contracts.gym.reading import PARAMETERS, RESPONSE, read_rows
 from ng_capture.contracts.gym.strict import write_strict
+from ng_capture.contracts.gym.validation import validate_rows
 from ng_capture.contracts.interface import Contract, Feature, Head, Options, Profile, Reader, Refused, Writer, Written
 
 
@@ -34,6 +35,7 @@ GYM = Contract(
         read=read_rows,
         gives=ROW_GIVES,
         losses=READ | {"subagent_parent_unknown"},
+        validate=validate_rows,
     ),
     writer=Writer(
         write=write,

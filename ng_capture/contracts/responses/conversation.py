@@ -40,7 +40,7 @@ class Conversation(msgspec.Struct, frozen=True):
     @property
     def model(self) -> str | None:
         """The model of the response, else the one that all steps name."""
-        names = {turn.call.model for turn in self.turns if turn.fresh and turn.call is not None}
+        names = {turn.call.model for turn in self.turns if turn.fresh and turn.call is not None and turn.call.model}
         return self.call.model or (names.pop() if len(names) == 1 else None)
 
 
