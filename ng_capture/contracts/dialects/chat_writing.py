@@ -109,6 +109,8 @@ class Writing:
         said: Message = {}
         if isinstance(content, tuple) and rests is None:
             content, said = _beside(content, own=self._own)
+        elif isinstance(content, str) and _is_refusal(turn):
+            content, said = None, {"refusal": content}
         reasoning = list[str]()
         for thought in turn.thoughts:
             fields = object_in(thought.item).get(FIELDS)
@@ -227,6 +229,12 @@ def _beside(content: tuple[Part, ...], *, own: bool) -> tuple[Content | None, Me
     if len(kept) == 1 and isinstance(kept[0], Text):
         return kept[0].text, beside
     return tuple(kept) or None, beside
+
+
+def _is_refusal(turn: Turn) -> bool:
+    """True for words that stood as a refusal in an item of Responses."""
+    parts = (turn.item or {}).get("content")
+    return isinstance(parts, list) and len(parts) == 1 and object_in(parts[0]).get("type") == "refusal"
 
 
 def _text(content: Content | None) -> str | None:

@@ -78,8 +78,11 @@ def _embedded(thread: Thread) -> Iterator[Thread]:
         yield from _embedded(each)
 
 
-def left_out(episode: Episode, pair: Pair) -> Iterator[Loss]:
-    """What a request and a response have no place for, whatever their dialect."""
+def left_out(episode: Episode, pair: Pair, *, joined: bool = False) -> Iterator[Loss]:
+    """What a request and a response have no place for, whatever their dialect.
+
+    `joined` tells that the rollout's id and its reward stand beside them.
+    """
     thread = episode.main
     for code, turns in (
         ("usage_dropped", [turn for turn in pair.history if turn.call and turn.call.usage != UNKNOWN_USAGE]),
@@ -90,11 +93,11 @@ def left_out(episode: Episode, pair: Pair) -> Iterator[Loss]:
         if turns:
             yield Loss(code, turns[0].place, len(turns))
     yield from _of_steps(thread.turns)
-    if episode.reward is not None:
+    if episode.reward is not None and not joined:
         yield Loss("reward_dropped")
     if episode.row:
         yield Loss("row_fields_dropped", detail=", ".join(sorted(episode.row)))
-    names = [name for name, value in _unwritten(episode) if value]
+    names = [name for name, value in _unwritten(episode) if value and not (joined and name == "rollout_id")]
     if names:
         yield Loss("metadata_dropped", detail=", ".join(names))
     if episode.omitted:

@@ -24,7 +24,12 @@ def _write(episode: Episode, options: Options) -> Written:
     for each in episodes:
         writing = _Writing(options)
         rows.append(encode_json(writing.row(each)))
-        losses = (*losses, *left_out(each, Pair(each.main.turns, None)), *_unwritten(each), *writing.losses)
+        losses = (
+            *losses,
+            *left_out(each, Pair(each.main.turns, None), joined=True),
+            *_unwritten(each),
+            *writing.losses,
+        )
     return Written(tuple(rows), losses)
 
 
