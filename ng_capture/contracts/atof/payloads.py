@@ -27,7 +27,8 @@ _NAMES: tuple[tuple[str, Shape], ...] = (
     ("responses", "responses"),
 )
 _MESSAGES_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"})
-_ENVELOPE = ("id", "object", "created", "model", "usage", "finish_reason", "stop_reason", "system_fingerprint")
+_FINISHES = ("finish_reason", "stop_reason")
+_ENVELOPE = ("id", "object", "created", "model", "usage", "system_fingerprint", *_FINISHES)
 
 
 class _Payload(NamedTuple):
@@ -84,11 +85,7 @@ def _placed(losses: tuple[Loss, ...], place: str) -> tuple[Loss, ...]:
 
 
 def _request(data: Any, scope: Scope) -> _Payload:
-    if (
-        isinstance(data, dict)
-        and isinstance(data.get("content"), dict | list)
-        and data.keys() <= {"content", "headers"}
-    ):
+    if isinstance(data, dict) and _is_wrapped(data):
         shape, value, inside = _request(data["content"], scope)
         return _Payload(shape, value, f"/content{inside}")
     if isinstance(data, str):
@@ -156,14 +153,17 @@ def _response(data: Any, scope: Scope) -> _Payload:
         known = all("type" in block for block in typed) and len(typed) == len(content)
         return _Payload("messages" if known else None, response, "")
     if isinstance(response.get("message"), dict):
-        return _Payload("chat", _choice(response, object_in(response["message"])), "")
+        envelope = {key: value for key, value in response.items() if key != "message"}
+        return _Payload("chat", _choice(envelope, object_in(response["message"])), "")
     if isinstance(content, str | list) or isinstance(response.get("tool_calls"), list):
+        envelope = {key: value for key, value in response.items() if key in _ENVELOPE}
         message = {key: value for key, value in response.items() if key not in _ENVELOPE}
-        return _Payload("chat", _choice(response, message), "")
+        return _Payload("chat", _choice(envelope, message), "")
     return _Payload(None, response, "")
 
 
-def _choice(response: Json, message: Json) -> Json:
+def _choice(envelope: Json, message: Json) -> Json:
     """A bare message as the only choice of its response."""
-    reason = response.get("finish_reason") or response.get("stop_reason")
-    return {**response, "choices": [{"message": message, "finish_reason": reason}]}
+    told = {key: value for key, value in envelope.items() if key not in _FINISHES}
+    reason = envelope.get("finish_reason") or envelope.get("stop_reason")
+    return {**told, "choices": [{"message": message, "finish_reason": reason}]}
