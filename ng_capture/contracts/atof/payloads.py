@@ -63,7 +63,7 @@ def answered_in(scope: Scope, options: Options) -> Answered:
     shape, value, inside = _response(data, scope)
     place = f"{scope.end.place}/data{inside}"
     if shape is None:
-        content = None if data is None or data == {} else (opaque("llm_output", data),)
+        content = None if data in (None, {}, []) else (opaque("llm_output", data),)
         return Answered(Turn(Role.ASSISTANT, content, call=ModelCall(), model_calls=1, place=place))
     answered = _DIALECTS[shape].answered(value, options)
     turn = answered.turn or Turn(Role.ASSISTANT, call=ModelCall(dialect=_DIALECTS[shape].name), model_calls=1)
@@ -113,15 +113,20 @@ def _is_wrapped(data: Json) -> bool:
 
 def _asks_in_messages(request: Json, scope: Scope) -> bool:
     """True for messages as Messages has them: by the answer, by the schema, else by what only one of them has."""
-    answer = _response(scope.end.data, scope).shape if scope.end is not None and scope.end.data else None
-    shape = answer or _declared(scope)
+    data = scope.end.data if scope.end is not None else None
+    answer = _response(data, scope).shape if data else None
+    # a bare text or message is no sign of either
+    known = answer if answer != "chat" or "choices" in object_in(data) else None
+    shape = known or _declared(scope)
     if shape is not None:
         return shape == "messages"
     messages = list(objects_in(request.get("messages")))
     if any(message.get("role") in ("system", "developer", "tool") or "tool_calls" in message for message in messages):
         return False
     blocks = {block.get("type") for message in messages for block in objects_in(message.get("content"))}
-    return "system" in request or "max_tokens" in request or not blocks.isdisjoint(_MESSAGES_BLOCKS)
+    if any(kind in _MESSAGES_BLOCKS for kind in blocks if isinstance(kind, str)):
+        return True
+    return answer is None and ("system" in request or "max_tokens" in request)
 
 
 def _declared(scope: Scope) -> Shape | None:
