@@ -7,6 +7,7 @@ from ng_capture.contracts.atif.schema import LISTS, OBJECTS
 from ng_capture.contracts.rules import pointer
 
 Json = Mapping[str, object]
+_LISTS = {**LISTS, "content": "part"}
 
 
 def blanks_of(document: Json) -> dict[str, object]:
@@ -21,8 +22,8 @@ def fill_blanks(document: dict[str, Any], blanks: Json) -> None:
         owner: Any = document
         for part in parents:
             owner = _member(owner, part)
-        if isinstance(owner, dict):
-            owner.setdefault(name, value)
+        if isinstance(owner, dict) and owner.get(name) in (None, {}, []):
+            owner[name] = value
 
 
 def _member(owner: Any, name: str) -> Any:
@@ -37,16 +38,19 @@ def _blanks(value: object, name: str, path: tuple[str | int, ...]) -> Iterator[t
     for field in OBJECTS[name].values():
         member = value.get(field.name)
         here = (*path, field.name)
-        if field.name in value and not field.required and _says_nothing(member):
+        if field.name in value and not field.required and _says_nothing(member, field.kind in OBJECTS):
             yield pointer(*here), member
-        elif field.kind in LISTS and isinstance(member, list):
+        elif field.kind in _LISTS and isinstance(member, list):
             for index, each in enumerate(member):
-                yield from _blanks(each, LISTS[field.kind], (*here, index))
+                yield from _blanks(each, _LISTS[field.kind], (*here, index))
         elif field.kind in OBJECTS:
             yield from _blanks(member, field.kind, here)
+        elif field.name == "source" and isinstance(member, dict):
+            yield from _blanks(member, f"{value.get('type')}_source", here)
 
 
-def _says_nothing(value: object) -> bool:
-    if isinstance(value, dict):
-        return all(map(_says_nothing, value.values()))
-    return value is None or value is False or value == []
+def _says_nothing(value: object, with_members: bool) -> bool:
+    """True for null, false and what is empty; for an object of ATIF also where none of its members says anything."""
+    if isinstance(value, dict) and with_members:
+        return all(_says_nothing(member, isinstance(member, dict)) for member in value.values())
+    return value is None or value is False or value in ([], {})

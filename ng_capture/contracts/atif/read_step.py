@@ -35,8 +35,8 @@ from ng_capture.records.json_text import decode_exact, object_in, objects_in
 
 _SIDES = {"system": Role.SYSTEM, "user": Role.USER, "agent": Role.ASSISTANT}
 INSTRUCTIONS = "instructions"
-COPIED_NAMES = ("messages", "tokens")
-"""What the readers of items keep in the extra of a turn (several messages, several carriers of tokens)."""
+COPIED_NAMES = ("role", "messages", "tokens")
+"""What readers keep in the extra of a turn: that it is the instructions, several messages, several tokens."""
 
 
 def read_step(step: Json, place: str, images: Source | None) -> Turn:
@@ -103,10 +103,10 @@ def _role(step: Json, notes: StepNotes) -> Role:
 def _extra(extra: Json | None, notes: StepNotes) -> Json | None:
     """The extra of a turn: of our notes those that are told in the extra of turns everywhere stand in it, too."""
     told = dict(object_in(None if extra is None else extra.get(KEY)))
-    copied = {name: told[name] for name in COPIED_NAMES if name in told and name not in (extra or {})}
     if notes.role == INSTRUCTIONS:
-        copied["role"] = INSTRUCTIONS
-    return {**(extra or {}), **copied} if copied else extra
+        told["role"] = INSTRUCTIONS
+    copied = {name: told[name] for name in COPIED_NAMES if name in told and name not in (extra or {})}
+    return {**(extra or {}), **copied, KEY: told} if copied else extra
 
 
 def _thoughts(text: str | None, notes: StepNotes) -> tuple[Thought, ...]:

@@ -87,7 +87,6 @@ def _role(turn: Turn, draft: Draft, path: str) -> Noted:
         return Noted(members, {"role": turn.role.value})
     if _is_instructions(turn):
         draft.lose("instructions_as_system", path)
-        return Noted(members, {"role": INSTRUCTIONS})
     return Noted(members)
 
 
@@ -102,10 +101,8 @@ def _extra(turn: Turn, draft: Draft) -> Json | None:
     if item is not None and item.kind == COMPACTION:
         extra = {**_MANAGED, **extra}
     noted = dict(object_in(extra.get(KEY)))
-    if _is_instructions(turn):
-        del extra["role"]
-    for name in COPIED_NAMES:
-        if name in extra and (not draft.same or noted.get(name) == extra[name]):
+    for name in COPIED_NAMES if _is_instructions(turn) else COPIED_NAMES[1:]:
+        if name in extra and (not draft.same or (name in noted and noted[name] == extra[name])):
             noted[name] = extra.pop(name)
     tokens = None if draft.same or turn.call is None else turn.call.tokens
     if tokens is not None and not _may_stand(tokens):
