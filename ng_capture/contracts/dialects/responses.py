@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ng_capture.contracts.dialects.fields import others
 from ng_capture.contracts.dialects.interface import Answered, Asked, Dialect
 from ng_capture.contracts.episode import Json, ModelCall, Role, Tool, Turn
 from ng_capture.contracts.interface import Options, Thinking
@@ -12,15 +13,15 @@ from ng_capture.records.json_text import object_in, objects_in
 from ng_capture.records.usage import UNKNOWN_USAGE, decode_usage
 
 NAME = "responses"
-_COUNTS = ("input_tokens", "output_tokens", "total_tokens", "cached_tokens", "reasoning_tokens")
-_DETAILS = ("input_tokens_details", "output_tokens_details")
+_COUNTS = ("input_tokens", "output_tokens", "total_tokens")
+_DETAILS = {"input_tokens_details": "cached_tokens", "output_tokens_details": "reasoning_tokens"}
 
 
 def asked(request: Json, options: Options) -> Asked:
     """The turns of a request: its instructions, then its input; what a model made in it is history, thus copied."""
-    given = input_turns(request, options)
+    given = input_turns(request, "", splits_think(options))
     return Asked(
-        (*instructions(request), *given.turns),
+        (*instructions(request, ""), *given.turns),
         tools(request.get("tools")),
         without(request, "input", "instructions", "tools"),
         given.losses,
@@ -41,22 +42,22 @@ def answered(response: Json, options: Options) -> Answered:
     return Answered(msgspec.structs.replace(turn, call=whole, model_calls=1, copied=False), made.losses)
 
 
-def instructions(request: Json) -> tuple[Turn, ...]:
-    """The turn of the instructions, where there are any."""
+def instructions(request: Json, place: str) -> tuple[Turn, ...]:
+    """The turn of the instructions, where there are any; `place` is the pointer of the request."""
     text = request.get("instructions")
     if not isinstance(text, str):
         return ()
-    return (Turn(Role.SYSTEM, text, extra={"role": "instructions"}, place="/instructions"),)
+    return (Turn(Role.SYSTEM, text, extra={"role": "instructions"}, place=f"{place}/instructions"),)
 
 
-def input_turns(request: Json, options: Options) -> Grouped:
-    """The turns of the input of a request."""
-    given = request.get("input")
+def input_turns(request: Json, place: str, split_think: bool) -> Grouped:
+    """The turns of the input of a request; what a model made in it is history."""
+    given, place = request.get("input"), f"{place}/input"
     if isinstance(given, str):
-        return Grouped((Turn(Role.USER, given, place="/input"),), (), ())
+        return Grouped((Turn(Role.USER, given, place=place),))
     if isinstance(given, list):
-        return grouped(given, "/input", copied=True, split_think=splits_think(options))
-    return Grouped((), () if given is None else (Loss("content_type_unsupported", "/input"),), ())
+        return grouped(given, place, fresh_from=len(given), split_think=split_think)
+    return Grouped() if given is None else Grouped(losses=(Loss("content_type_unsupported", place),))
 
 
 def tools(value: object) -> tuple[Tool, ...] | None:
@@ -86,9 +87,10 @@ def model_call(response: Json) -> ModelCall:
 
 
 def _other_counts(usage: Json) -> Json:
-    """The counts of a usage that have no name of ours, those of its details among them."""
-    flat = {**without(usage, *_DETAILS), **object_in(usage.get(_DETAILS[0])), **object_in(usage.get(_DETAILS[1]))}
-    return {key: value for key, value in flat.items() if key not in _COUNTS and value is not None}
+    """The counts of a usage that have no name of ours, in the details where they stand."""
+    told = others(usage, *_COUNTS, *_DETAILS) or {}
+    details = {name: others(object_in(usage.get(name)), known) for name, known in _DETAILS.items()}
+    return {**told, **{name: left for name, left in details.items() if left is not None}}
 
 
 def splits_think(options: Options) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from ng_capture.contracts.dialects.finishes import finish_of
 from ng_capture.contracts.dialects.tools import definition_of
-from ng_capture.contracts.episode import Episode, Json, Tool
+from ng_capture.contracts.episode import Episode, Json, Thread, Tool
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.times import seconds_of
 
@@ -53,8 +53,9 @@ def written_response(
     """The response; its envelope as it stood, else what the episode says in the defaults of Gym."""
     fresh = [turn for turn in episode.main.turns if turn.fresh]
     if episode.response is not None and episode.response.get("object") == "response":
-        envelope = dict(episode.response)
+        envelope, unknown = dict(episode.response), ""
     else:
+        unknown = "unknown"
         request = episode.request or {}
         choice = request.get("tool_choice")
         envelope = {
@@ -70,8 +71,13 @@ def written_response(
         ended = [turn for turn in fresh if turn.call is not None and turn.call.finish_reason is not None]
         if ended:
             lose(Loss("finish_reason_dropped", ended[0].place, len(ended)))
-    model = episode.main.agent.model
-    return {**envelope, "model": "unknown" if model is None else model, "output": output, "usage": usage}
+    return {**envelope, "model": model_of(episode.main) or unknown, "output": output, "usage": usage}
+
+
+def model_of(thread: Thread) -> str | None:
+    """The model of a thread: the agent's, else the one that all its calls name."""
+    names = {turn.call.model for turn in thread.turns if turn.fresh and turn.call is not None and turn.call.model}
+    return thread.agent.model or (names.pop() if len(names) == 1 else None)
 
 
 def _status(episode: Episode) -> Json:

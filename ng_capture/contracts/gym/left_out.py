@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ng_capture.contracts.episode import Episode, ModelCall, Thread, Turn
-from ng_capture.contracts.items.turns import ORDER
+from ng_capture.contracts.gym.envelope import model_of
 from ng_capture.contracts.losses import Loss
 from ng_capture.records.usage import UNKNOWN_USAGE
 
@@ -37,7 +37,7 @@ def _timed(call: ModelCall | None) -> bool:
 
 def _fields(turn: Turn, thread: Thread, several: bool) -> Iterator[str]:
     call = turn.call
-    if call is not None and call.model is not None and call.model != thread.agent.model:
+    if call is not None and call.model is not None and call.model != model_of(thread):
         yield "model_name"
     if call is not None and (call.cost_usd is not None or (several and call.usage != UNKNOWN_USAGE)):
         yield "metrics"
@@ -56,5 +56,5 @@ def _fields(turn: Turn, thread: Thread, several: bool) -> Iterator[str]:
 def _unwritten(thread: Thread) -> Iterator[tuple[str, object]]:
     yield "agent.extra", thread.agent.extra
     yield "continued_trajectory_ref", thread.continued
-    yield "extra", (thread.extra or {}).keys() - {ORDER}
+    yield "extra", (thread.extra or {}).keys() - {"ng_capture"}
     yield "final_metrics", thread.totals is not None and thread.totals.cost_usd

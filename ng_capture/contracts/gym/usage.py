@@ -4,9 +4,10 @@ import msgspec
 
 from ng_capture.contracts.episode import Json, Thread, Turn
 from ng_capture.contracts.losses import Loss
+from ng_capture.records.json_text import object_in
 from ng_capture.records.usage import UNKNOWN_USAGE, Usage, total_usage
 
-_IN_DETAILS = ("cache_write_tokens",)
+_DETAILS = ("input_tokens_details", "output_tokens_details")
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -29,7 +30,11 @@ def count_usage(thread: Thread) -> Counted:
         losses.append(Loss("usage_includes_subagents", detail=f"{_told(totals)}; the steps: {_told(own)}"))
     if usage.cache_creation_tokens:
         losses.append(Loss("cache_write_dropped", detail=str(usage.cache_creation_tokens)))
-    return Counted(_spelled(usage, thread.totals.extra if thread.totals is not None else None), tuple(losses))
+    extra = (thread.totals.extra if thread.totals is not None else None) or {}
+    others = sorted(key for key in extra if key not in _DETAILS)
+    if others:
+        losses.append(Loss("usage_dropped", detail=", ".join(others)))
+    return Counted(_spelled(usage, extra), tuple(losses))
 
 
 def own_usage(thread: Thread) -> Usage:
@@ -54,15 +59,13 @@ def _told(usage: Usage) -> str:
     return f"{usage.tokens_in} in, {usage.tokens_out} out"
 
 
-def _spelled(usage: Usage, extra: Json | None) -> Json:
-    others = extra or {}
-    known_in = {"cached_tokens": usage.cached_tokens, **{key: others.get(key) for key in _IN_DETAILS}}
-    known_out = {"reasoning_tokens": usage.tokens_reasoning}
+def _spelled(usage: Usage, extra: Json) -> Json:
+    """The counts as Responses have them; Gym wants the details named, null where they are unknown."""
     total = usage.tokens_total
     return {
         "input_tokens": usage.tokens_in,
-        "input_tokens_details": {key: value for key, value in known_in.items() if value is not None},
+        _DETAILS[0]: {"cached_tokens": usage.cached_tokens, **object_in(extra.get(_DETAILS[0]))},
         "output_tokens": usage.tokens_out,
-        "output_tokens_details": {key: value for key, value in known_out.items() if value is not None},
+        _DETAILS[1]: {"reasoning_tokens": usage.tokens_reasoning, **object_in(extra.get(_DETAILS[1]))},
         "total_tokens": total if total is not None else (usage.tokens_in or 0) + (usage.tokens_out or 0),
     }

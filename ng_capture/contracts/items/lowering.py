@@ -32,7 +32,7 @@ def lowered(content: Content | None, said_by_model: bool, place: str, lose: Call
 def _lowered(part: Part, said_by_model: bool, place: str, lose: Callable[[Loss], None]) -> Part:
     match part:
         case Media(kind=kind, source=source):
-            if not said_by_model and _is_address(source) and (kind == "image" or source.startswith("data:audio/")):
+            if not said_by_model and kind == "image" and _is_address(source):
                 return part
             lose(Loss("media_omitted", place, detail=kind))
             return Text(f"[{kind} omitted: {_named(source)}]")

@@ -86,9 +86,6 @@ def _written(part: Part, rest: Json, text_type: str) -> object:
             kind = rest.get("type", text_type)
             whole = {**rest, "type": kind, TEXT_KEYS.get(str(kind), "text"): text}
             return {**whole, "annotations": []} if kind == "output_text" and "annotations" not in whole else whole
-        case Media(kind="audio", source=source) if source.startswith("data:audio/") and ";base64," in source:
-            form, data = source.removeprefix("data:audio/").split(";base64,", 1)
-            return {**rest, "type": "input_audio", "input_audio": {"data": data, "format": form}}
         case Media(source=source):
             return {"detail": "auto", **rest, "type": "input_image", "image_url": source}
         case Opaque(kind="value", value=value):

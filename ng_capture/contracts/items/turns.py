@@ -1,6 +1,7 @@
 """Items put together into turns (contracts.md 3.4, 1 to 6): what one call made is one turn, with its results."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -29,27 +30,40 @@ Bounds = Literal["inferred", "one"] | Sequence[Hashable]
 """What tells turns apart: the order of the items, nothing (all are one turn), or for each item the call of it."""
 
 ORDER = "item_order"
-"""The key of `Thread.extra` under which stands where each item of the output stood, where turns change the order."""
+"""The key among `extra.ng_capture` of a thread: where each item of the output stood, where turns change the order."""
 
 
 class Grouped(msgspec.Struct, frozen=True):
-    """The turns of some items. `order` is the place among the items of each that a writer would write, in its order."""
+    """The turns of some items.
 
-    turns: tuple[Turn, ...]
-    losses: tuple[Loss, ...]
-    order: tuple[int, ...]
+    `order` holds the items that are no history in the order in which a writer would write them: for each, where it
+    stood among them. `starts` is where each turn began.
+    """
+
+    turns: tuple[Turn, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    order: tuple[int, ...] = ()
+    starts: tuple[int, ...] = ()
 
     @property
     def reordered(self) -> bool:
         """True where a writer would write the items in another order."""
-        return any(later < earlier for earlier, later in zip(self.order, self.order[1:], strict=False))
+        return any(later < earlier for earlier, later in pairwise(self.order))
 
 
 def grouped(
-    items: Iterable[object], place: str, *, copied: bool = False, bounds: Bounds = "inferred", split_think: bool = False
+    items: Iterable[object],
+    place: str,
+    *,
+    fresh_from: int = 0,
+    bounds: Bounds = "inferred",
+    split_think: bool = False,
 ) -> Grouped:
-    """The turns of a list of items; `place` is the pointer of the list, `copied` that another call made them all."""
-    grouping = _Grouping(place, copied, bounds, split_think)
+    """The turns of a list of items; `place` is its pointer.
+
+    What a model made before `fresh_from` is history, which another call made.
+    """
+    grouping = _Grouping(place, fresh_from, bounds, split_think)
     for at, item in enumerate(items):
         grouping.add(at, item)
     return grouping.done()
@@ -58,8 +72,8 @@ def grouped(
 class _Open:
     """A turn of the model while its items come."""
 
-    def __init__(self, place: str, copied: bool) -> None:
-        self.place, self.copied = place, copied
+    def __init__(self, at: int, place: str, copied: bool) -> None:
+        self.at, self.place, self.copied = at, place, copied
         self.thoughts = list[tuple[int, Thought]]()
         self.messages = list[tuple[int, Content | None, Json | None]]()
         self.calls = list[tuple[int, ToolCall]]()
@@ -109,8 +123,8 @@ def _parts(content: Content | None) -> tuple[Part, ...]:
 
 
 class _Grouping:
-    def __init__(self, place: str, copied: bool, bounds: Bounds, split_think: bool) -> None:
-        self._place, self._copied, self._bounds, self._split_think = place, copied, bounds, split_think
+    def __init__(self, place: str, fresh_from: int, bounds: Bounds, split_think: bool) -> None:
+        self._place, self._fresh_from, self._bounds, self._split_think = place, fresh_from, bounds, split_think
         self._turns = list[_Open | tuple[int, Turn]]()
         self._open: _Open | None = None
         self._last: _Open | None = None
@@ -146,19 +160,13 @@ class _Grouping:
         """What the model wrote, on the turn that is open or on a new one."""
         turn = self._open
         if turn is None or self._begins(at, turn, piece):
-            turn = self._begin(place, self._copied)
+            turn = self._begin(at, place, at < self._fresh_from)
             self._maker = None if isinstance(self._bounds, str) else self._bounds[at]
         match piece:
             case Thought():
                 turn.thoughts.append((at, piece))
             case Message(content=content, item=item):
-                content, thought = opened(content) if self._split_think else (content, None)
-                if thought is not None:
-                    self._losses.append(Loss("think_tags_split", place))
-                    turn.thoughts.append((at, thought))
-                elif _has_think_tags(content):
-                    self._losses.append(Loss("think_tags_in_text", place))
-                turn.messages.append((at, content, item))
+                turn.messages.append((at, self._opened(at, turn, content, place), item))
             case Other(part=part):
                 turn.messages.append((at, (part,), None))
             case ToolCall():
@@ -169,6 +177,16 @@ class _Grouping:
                 if result.call_id is not None:
                     self._answered.add(result.call_id)
 
+    def _opened(self, at: int, turn: _Open, content: Content | None, place: str) -> Content | None:
+        """The words without the think tag that they begin with, where that was asked for."""
+        rest, thought = opened(content) if self._split_think else (content, None)
+        if thought is not None:
+            self._losses.append(Loss("think_tags_split", place))
+            turn.thoughts.append((at, thought))
+        elif _has_think_tags(content):
+            self._losses.append(Loss("think_tags_in_text", place))
+        return rest
+
     def _call(self, at: int, turn: _Open, call: ToolCall) -> None:
         turn.calls.append((at, call))
         if call.call_id is not None:
@@ -177,6 +195,8 @@ class _Grouping:
 
     def _begins(self, at: int, turn: _Open, piece: Piece) -> bool:
         """True if an item begins another turn than the one that is open (3.4, 2)."""
+        if turn.copied != (at < self._fresh_from):
+            return True
         if not isinstance(self._bounds, str):
             return self._maker != self._bounds[at]
         if self._bounds == "one":
@@ -188,8 +208,8 @@ class _Grouping:
                 return bool(turn.messages)
         return False
 
-    def _begin(self, place: str, copied: bool) -> _Open:
-        self._open = self._last = turn = _Open(place, copied)
+    def _begin(self, at: int, place: str, copied: bool) -> _Open:
+        self._open = self._last = turn = _Open(at, place, copied)
         self._turns.append(turn)
         return turn
 
@@ -204,7 +224,7 @@ class _Grouping:
         if result.call_id is not None:
             self._answered.add(result.call_id)
         if caller is None:
-            caller = self._begin(place, copied=True)
+            caller = self._begin(at, place, copied=True)
         caller.results.append((at, result))
         if self._bounds == "inferred":
             self._open = None
@@ -224,18 +244,21 @@ class _Grouping:
                 self._losses.append(Loss("tokens_multiple_items", place))
 
     def done(self) -> Grouped:
-        turns, order = list[Turn](), list[int]()
+        turns, starts, order = list[Turn](), list[int](), list[int]()
         for each in self._turns:
             if isinstance(each, _Open):
                 turns.append(each.turn())
+                starts.append(each.at)
                 order += each.order()
             else:
-                order.append(each[0])
-                turns.append(each[1])
-        found = Grouped(tuple(turns), (), tuple(order))
-        if found.reordered:
+                at, turn = each
+                turns.append(turn)
+                starts.append(at)
+                order.append(at)
+        if any(later < earlier for earlier, later in pairwise(order)):
             self._losses.append(Loss("item_order_changed", self._place))
-        return msgspec.structs.replace(found, losses=tuple(self._losses))
+        fresh = tuple(at - self._fresh_from for at in order if at >= self._fresh_from)
+        return Grouped(tuple(turns), tuple(self._losses), fresh, tuple(starts))
 
 
 def _managed(part: Opaque) -> Json | None:

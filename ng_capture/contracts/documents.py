@@ -1,0 +1,47 @@
+"""The JSON values of a source that holds one a line, or one alone over several lines."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ng_capture.contracts.rules import Fault, has_errors
+from ng_capture.contracts.sources import Source
+
+_HARMLESS = ("surrogate",)
+"""Errors of a text that a reader can live with: its value is certain."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A value, None where it cannot be read for certain, the faults of its text, the line where it stands, its text."""
+
+    value: Any
+    faults: tuple[Fault, ...]
+    line: int | None
+    data: bytes = b""
+
+    @property
+    def place(self) -> str:
+        """How a report names it."""
+        return "" if self.line is None else f"line {self.line}"
+
+    @property
+    def certain(self) -> bool:
+        """False where the text is no JSON, or readers would differ on what it says."""
+        return not has_errors(fault for fault in self.faults if fault.rule.rsplit(".", 1)[-1] not in _HARMLESS)
+
+
+def values_in(source: Source, contract: str) -> Iterator[Found]:
+    """Each line as a value; of a file whose first line is none, the whole."""
+    lines = source.lines(contract)
+    first = next(lines, None)
+    if first is None:
+        yield Found(None, source.document(contract).faults, None)
+        return
+    whole = None if first.careful.read else source.document(contract)
+    if whole is not None and whole.read:
+        yield Found(whole.value, whole.faults, None, source.read())
+        return
+    yield Found(first.value, first.careful.faults, first.number, first.data)
+    for line in lines:
+        yield Found(line.value, line.careful.faults, line.number, line.data)

@@ -1,0 +1,1 @@
+"""OpenAI Responses as documents: a request, a response, both, or a list of items."""

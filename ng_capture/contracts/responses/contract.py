@@ -1,0 +1,33 @@
+"""The contract `responses`."""
+
+from ng_capture.contracts.episode import Episode
+from ng_capture.contracts.gym.losses import READ, ROW_GIVES, WRITTEN
+from ng_capture.contracts.gym.native import pair_of
+from ng_capture.contracts.interface import Contract, Feature, Options, Reader, Writer, Written
+from ng_capture.contracts.losses import Loss
+from ng_capture.contracts.responses.reading import CONTRACT, read, recognises
+from ng_capture.records.json_text import encode_json
+
+
+def write(episode: Episode, options: Options) -> Written:
+    """A request and its response."""
+    pair = pair_of(episode, options)
+    losses = list(pair.losses)
+    if episode.reward is not None:
+        losses.append(Loss("reward_dropped"))
+    return Written((encode_json({"request": pair.request, "response": pair.response}),), tuple(losses))
+
+
+RESPONSES = Contract(
+    name=CONTRACT,
+    title="OpenAI Responses: a request, a response, both as `{request, response}`, or a list of items",
+    authority="what was asked and answered, item by item",
+    join_key="`response.id`",
+    reader=Reader(
+        recognises=recognises,
+        read=read,
+        gives=ROW_GIVES - {Feature.REWARD, Feature.ROW, Feature.SUBAGENTS, Feature.TIMES},
+        losses=READ,
+    ),
+    writer=Writer(write=write, suffix=".responses.json", losses=WRITTEN | {"reward_dropped": Feature.REWARD}),
+)

@@ -1,0 +1,117 @@
+"""A request and its response as one conversation: history, then what the model made (contracts.md 3.4)."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ng_capture.contracts.dialects.responses import input_turns, instructions, model_call, splits_think
+from ng_capture.contracts.episode import Json, ModelCall, Turn
+from ng_capture.contracts.interface import Options
+from ng_capture.contracts.items.parts import without
+from ng_capture.contracts.items.pieces import ANSWERED_CALLS
+from ng_capture.contracts.items.turns import Grouped, grouped
+from ng_capture.contracts.losses import Loss
+from ng_capture.contracts.responses.told import Told
+from ng_capture.records.json_text import object_in
+from ng_capture.records.usage import UNKNOWN_USAGE, Usage, total_usage
+
+_ENVELOPE = ("output", "usage", "model")
+_REQUEST = ("input", "instructions", "tools")
+
+
+class Side(msgspec.Struct, frozen=True):
+    """A request or a response, and its pointer in the document."""
+
+    value: Json
+    place: str
+
+
+NOTHING = Side({}, "")
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """All turns, and what could not be told of them; `order` is that of the output where turns change it."""
+
+    turns: tuple[Turn, ...]
+    losses: tuple[Loss, ...]
+    order: tuple[int, ...]
+    call: ModelCall
+
+    @property
+    def model(self) -> str | None:
+        """The model of the response, else the one that all steps name."""
+        names = {turn.call.model for turn in self.turns if turn.fresh and turn.call is not None and turn.call.model}
+        return self.call.model or (names.pop() if len(names) == 1 else None)
+
+
+def conversation_of(
+    request: Side, response: Side, options: Options, tell: Callable[[Grouped], Told] | None = None
+) -> Conversation:
+    """The turns of both sides; `tell` knows more of the output than the order of its items."""
+    split_think = splits_think(options)
+    given = input_turns(request.value, request.place, split_think)
+    output = response.value.get("output")
+    made = grouped(output if isinstance(output, list) else (), f"{response.place}/output", split_think=split_think)
+    told = Told.inferred_from(made) if tell is None else tell(made)
+    before = (*instructions(request.value, request.place), *given.turns)
+    return completed(before, given.losses, told, response)
+
+
+def completed(before: Sequence[Turn], losses: Sequence[Loss], told: Told, response: Side) -> Conversation:
+    """The turns before an output and those in it, with what is told of them as a whole."""
+    call = model_call(response.value)
+    turns, mismatch = _counted((*before, *told.turns), call, f"{response.place}/usage")
+    return Conversation(turns, (*losses, *told.losses, *_as_a_whole(turns, told), *mismatch), told.order, call)
+
+
+def _as_a_whole(turns: Sequence[Turn], told: Told) -> list[Loss]:
+    losses = list[Loss]()
+    fresh = [turn for turn in turns if turn.fresh]
+    if told.inferred:
+        losses.append(Loss("step_boundary_inferred", fresh[0].place, told.inferred))
+    for turn in fresh:
+        answered = {result.call_id for result in turn.results}
+        asked = [call for call in turn.calls if call.kind in ANSWERED_CALLS and call.call_id not in answered]
+        if asked:
+            losses.append(Loss("call_without_output", turn.place, len(asked)))
+    copied = [turn for turn in turns if turn.copied]
+    if copied:
+        losses.append(Loss("copied_context", copied[0].place, len(copied)))
+    return losses
+
+
+def _counted(turns: tuple[Turn, ...], call: ModelCall, place: str) -> tuple[tuple[Turn, ...], list[Loss]]:
+    """The turns with what the response used, where one step made it all; a sum is never divided."""
+    fresh = [turn for turn in turns if turn.fresh]
+    used, sums = call.usage, total_usage(turn.call.usage for turn in fresh if turn.call is not None)
+    losses = list[Loss]()
+    if not used.partial and not sums.partial and _pair(used) != _pair(sums):
+        losses.append(Loss("usage_mismatch", place, detail=f"{_told(used)}; the calls: {_told(sums)}"))
+    if used == UNKNOWN_USAGE or len(fresh) != 1 or sums != UNKNOWN_USAGE:
+        return turns, losses
+    one = fresh[0]
+    whole = msgspec.structs.replace(one.call or ModelCall(), usage=used, usage_extra=call.usage_extra)
+    return tuple(msgspec.structs.replace(each, call=whole) if each is one else each for each in turns), losses
+
+
+def _pair(usage: Usage) -> tuple[int | None, int | None]:
+    return usage.tokens_in, usage.tokens_out
+
+
+def _told(usage: Usage) -> str:
+    return f"{usage.tokens_in} in, {usage.tokens_out} out"
+
+
+def parameters_in(request: Json) -> Json | None:
+    """The parameters of a request but for its turns and tools."""
+    return without(request, *_REQUEST) or None
+
+
+def envelope_in(response: Json) -> Json | None:
+    """What a response says besides its output, usage and model."""
+    return without(response, *_ENVELOPE) or None
+
+
+def side_of(value: object, place: str) -> Side:
+    """A side of a document, empty where it is no object."""
+    return Side(object_in(value), place)
