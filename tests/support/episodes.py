@@ -37,7 +37,9 @@ JSON = st.recursive(
 )
 OBJECTS = st.dictionaries(NAMES, JSON, max_size=3)
 COUNTS = st.none() | st.integers(0, 99)
-ARGUMENTS = st.sampled_from(['{"x": 1}', '{"x":1}', '{"b":1,"a":"é"}', '{"a":1,"a":2}', "[1]", "nope", "", '{"x": 1e2}'])
+ARGUMENTS = st.sampled_from(
+    ['{"x": 1}', '{"x":1}', '{"b":1,"a":"é"}', '{"a":1,"a":2}', "[1]", "nope", "", '{"x": 1e2}']
+)
 IMAGE = "data:image/png;base64,aGVsbG8="
 
 PARTS: st.SearchStrategy[Part] = st.one_of(
@@ -111,7 +113,12 @@ MODEL_CALLS = st.builds(
 )
 _TIMES = st.none() | st.sampled_from(["2026-01-02T03:04:05Z", "2026-01-02", "1767225600000000"])
 _EXTRAS = st.none() | st.just({"role": "instructions"}) | OBJECTS.filter(bool)
-_SAID = {"content": st.none() | CONTENTS, "timestamp": _TIMES, "extra": _EXTRAS, "item": st.none() | OBJECTS.filter(bool)}
+_SAID = {
+    "content": st.none() | CONTENTS,
+    "timestamp": _TIMES,
+    "extra": _EXTRAS,
+    "item": st.none() | OBJECTS.filter(bool),
+}
 TURNS = st.one_of(
     st.builds(
         Turn,
