@@ -60,11 +60,11 @@ def _read_tools(definitions: list[object], notes: tuple[ToolNote, ...] | None) -
 
 
 def _noted(note: ToolNote, given: Tool | None) -> Tool:
-    """The tool of a note, as its dialect spells it; one that has another name by now stays what it is."""
-    if given is None or note.value is not None:
-        tool = Tool(_name(note.value or {}), note.value or {}, note.dialect, note.function)
-        return tool if given is None or tool.name == given.name else given
-    return Tool(given.name, _spelled(given.value, note.dialect), note.dialect)
+    """The tool of a note, as its dialect spells it; one that is defined otherwise by now stays what it is."""
+    if given is not None and note.value is None:
+        return Tool(given.name, _spelled(given.value, note.dialect), note.dialect)
+    tool = Tool(_name(note.value or {}), note.value or {}, note.dialect, note.function)
+    return tool if given is None or _as_function(tool) == given.value else given
 
 
 def _write_tools(tools: tuple[Tool, ...], draft: Draft, path: str) -> tuple[list[object], tuple[ToolNote, ...] | None]:

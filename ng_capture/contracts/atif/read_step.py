@@ -52,13 +52,13 @@ def read_step(step: Json, place: str, images: Source | None) -> Turn:
         thoughts=thoughts,
         calls=calls,
         results=results,
-        call=_model_call(step, notes, _arrays(extra)),
+        call=_model_call(step, notes, noted_arrays(extra)),
         copied=step.get("is_copied_context") is True,
         model_calls=_first(whole(step.get("llm_call_count")), notes.model_calls),
         timestamp=text_at(step, "timestamp") or notes.timestamp,
         reasoning_effort=_effort(step.get("reasoning_effort")),
         item=None if notes.items is None else notes.items.message,
-        extra=_extra(extra, notes),
+        extra=_extra(extra, _role(step, notes), notes),
         place=place,
     )
     return msgspec.structs.replace(_with_item(turn, notes), content=_said(turn, notes))
@@ -100,10 +100,10 @@ def _role(step: Json, notes: StepNotes) -> Role:
     return Role(notes.role) if side == Role.SYSTEM and notes.role in ("developer", "event") else side
 
 
-def _extra(extra: Json | None, notes: StepNotes) -> Json | None:
+def _extra(extra: Json | None, side: Role, notes: StepNotes) -> Json | None:
     """The extra of a turn: of our notes those that are told in the extra of turns everywhere stand in it, too."""
     told = dict(object_in(None if extra is None else extra.get(KEY)))
-    if notes.role == INSTRUCTIONS:
+    if notes.role == INSTRUCTIONS and side == Role.SYSTEM:
         told["role"] = INSTRUCTIONS
     copied = {name: told[name] for name in COPIED_NAMES if name in told and name not in (extra or {})}
     return {**(extra or {}), **copied, KEY: told} if copied else extra
@@ -146,8 +146,9 @@ def _call(call: Json) -> ToolCall:
 
 def _result(result: Json, images: Source | None) -> ToolResult:
     notes, extra = opened(result.get("extra"), ResultNotes)
+    call_id = text_at(result, "source_call_id")
     return ToolResult(
-        call_id=text_at(result, "source_call_id") if notes.call_id is None else notes.call_id,
+        call_id=notes.call_id if call_id is None else call_id,
         content=read_content(result.get("content"), notes.parts, images),
         is_error=notes.is_error,
         subagents=tuple(map(_reference, objects_in(result.get("subagent_trajectory_ref")))),
@@ -166,7 +167,7 @@ def _reference(value: Json) -> SubagentRef:
     )
 
 
-def _arrays(extra: Json | None) -> Tokens | None:
+def noted_arrays(extra: Json | None) -> Tokens | None:
     """Token arrays that are noted since they may not stand in metrics; the notes stay, for who writes them again."""
     told = object_in(None if extra is None else extra.get(KEY)).get(ARRAYS)
     try:

@@ -5,7 +5,7 @@ import msgspec
 from ng_capture.contracts.atif.draft import Draft
 from ng_capture.contracts.atif.metrics import are_placeholder, are_sound, write_metrics
 from ng_capture.contracts.atif.notes import ARRAYS, KEY, ItemNotes, StepNotes, TokenNotes, sealed
-from ng_capture.contracts.atif.read_step import COPIED_NAMES, INSTRUCTIONS
+from ng_capture.contracts.atif.read_step import COPIED_NAMES, INSTRUCTIONS, noted_arrays
 from ng_capture.contracts.atif.schema import OBJECTS
 from ng_capture.contracts.atif.times import moment
 from ng_capture.contracts.atif.write_tools import write_calls, write_results
@@ -47,7 +47,9 @@ def _by_model(turn: Turn, draft: Draft, path: str) -> Noted:
     reasoning = write_reasoning(turn, draft, f"{path}/reasoning_content")
     calls = write_calls(turn, draft, path)
     results = write_results(turn, calls, draft, path)
-    tokens = None if _noted_arrays(turn, draft) else _tokens(call.tokens, draft, f"{path}/metrics")
+    # arrays that stand in the notes of the document that was read stay there
+    noted = noted_arrays(turn.extra) if draft.same else None
+    tokens = None if call.tokens == noted else _tokens(call.tokens, draft, f"{path}/metrics")
     members: dict[str, object] = {
         "model_name": call.model,
         "reasoning_effort": turn.reasoning_effort,
@@ -149,11 +151,6 @@ def _tokens(tokens: Tokens | None, draft: Draft, path: str) -> Tokens | None:
 
 def _may_stand(tokens: Tokens) -> bool:
     return are_sound(tokens) and not are_placeholder(tokens)
-
-
-def _noted_arrays(turn: Turn, draft: Draft) -> bool:
-    """True for arrays that stood in the notes of the document that was read."""
-    return draft.same and ARRAYS in object_in((turn.extra or {}).get(KEY))
 
 
 def _arrays(tokens: Tokens) -> TokenNotes:
