@@ -57,11 +57,11 @@ def read_step(step: Json, place: str, images: Source | None) -> Turn:
         model_calls=_first(whole(step.get("llm_call_count")), notes.model_calls),
         timestamp=text_at(step, "timestamp") or notes.timestamp,
         reasoning_effort=_effort(step.get("reasoning_effort")),
-        item=None if notes.items is None else notes.items.message,
+        item=None if notes.items is None or notes.item_kind is not None else notes.items.message,
         extra=_extra(extra, _role(step, notes), notes),
         place=place,
     )
-    return msgspec.structs.replace(_with_item(turn, notes), content=_said(turn, notes))
+    return msgspec.structs.replace(turn, content=_said(turn, notes))
 
 
 def is_silent(turn: Turn) -> bool:
@@ -89,10 +89,6 @@ def _item(turn: Turn, notes: StepNotes) -> Content | None:
     except ValueError:
         value = None
     return (Opaque(kind, value),) if isinstance(value, dict) else turn.content
-
-
-def _with_item(turn: Turn, notes: StepNotes) -> Turn:
-    return turn if notes.item_kind is None else msgspec.structs.replace(turn, item=None)
 
 
 def _role(step: Json, notes: StepNotes) -> Role:

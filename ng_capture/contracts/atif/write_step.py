@@ -70,15 +70,15 @@ def _by_others(turn: Turn, draft: Draft, path: str) -> Noted:
 
 def _time(turn: Turn, draft: Draft, path: str) -> Noted:
     """The time of a turn: its own, or when its call was complete; one that is spelled otherwise is noted."""
-    if turn.timestamp is not None and moment(turn.timestamp) is not None:
-        return Noted({"timestamp": turn.timestamp})
-    completed = None if turn.call is None or draft.same else turn.call.completed_at
-    spelled = None if completed is None else timestamp_of(completed)
-    members = {} if spelled is None else {"timestamp": spelled}
-    if turn.timestamp is None:
-        return Noted(members)
+    told = turn.timestamp
+    if told is None and turn.call is not None and turn.call.completed_at is not None and not draft.same:
+        told = timestamp_of(turn.call.completed_at)
+    if told is None:
+        return Noted({})
+    if moment(told) is not None:
+        return Noted({"timestamp": told})
     draft.lose("timestamps_dropped", f"{path}/timestamp", "not spelled as ISO 8601 says")
-    return Noted(members, {"timestamp": turn.timestamp})
+    return Noted({}, {"timestamp": told})
 
 
 def _role(turn: Turn, draft: Draft, path: str) -> Noted:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from ng_capture.contracts.atif.read import read_document
 from ng_capture.contracts.atif.validate import check_document
@@ -12,6 +12,9 @@ from tests.support.atif import Doc, called, codes, document, documents, errors, 
 from tests.support.atif import agent_step as agent
 from tests.support.atif import user_step as user
 from tests.support.atif_full import full_document
+
+
+small = settings(max_examples=60, deadline=None)
 
 
 def ordered(value: object) -> str:
@@ -23,6 +26,7 @@ def again(value: Doc, **options: Any) -> Doc:
     return write_one(read_document(value), **options)[0]
 
 
+@small
 @given(documents())
 def test_a_valid_document_of_v1_7_comes_back_equal(value: Doc) -> None:
     assert errors(value) == []
@@ -31,6 +35,7 @@ def test_a_valid_document_of_v1_7_comes_back_equal(value: Doc) -> None:
     assert written.losses == ()
 
 
+@small
 @given(documents())
 def test_the_same_document_gives_the_same_bytes(value: Doc) -> None:
     shuffled = json.loads(json.dumps(value, sort_keys=True))
