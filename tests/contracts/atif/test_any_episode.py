@@ -1,4 +1,4 @@
-"""Whatever a reader makes of its contract: a sound document, the same bytes each time, nothing lost untold (3.4, 4.8)."""
+"""Whatever a reader makes of its contract: a sound document, the same bytes each time, nothing lost untold (4.8)."""
 
 import json
 from typing import Any

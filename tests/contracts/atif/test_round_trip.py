@@ -13,7 +13,6 @@ from tests.support.atif import agent_step as agent
 from tests.support.atif import user_step as user
 from tests.support.atif_full import full_document
 
-
 small = settings(max_examples=60, deadline=None)
 
 
