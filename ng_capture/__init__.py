@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 
 def load(path: "str | PathLike[str]") -> "Loaded":
-    """An exported JSONL or Parquet file: typed rows, `.dataset()`, `.tensors()`; raises UsageError for any other."""
+    """What rebuild exported, in any form: typed rows, `.dataset()`, `.tensors()`; raises UsageError for any other."""
     from ng_capture.loading import load
 
     return load(path)

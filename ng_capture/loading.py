@@ -16,15 +16,15 @@ from ng_capture.outputs.documents import text_lines
 from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.export.formats.interface import Kind, Record
 from ng_capture.outputs.export.reading import UNREADABLE, arrays_of, shape_of
+from ng_capture.outputs.forms import Form, form_of
 from ng_capture.outputs.rebuilding import Shape
 from ng_capture.records.json_text import decode_json
 
-_PARQUET = ".parquet"
 _AS_THEY_LIE: Mapping[Shape, tuple[str, str, str | None]] = {
     Shape.ROWS: ("tokens", "loss_mask", "logprobs"),
     Shape.SKYRL_SFT: ("input_ids", "loss_mask", None),
 }
-"""Formats whose columns are the arrays themselves: in Parquet they are not copied."""
+"""Formats whose columns are the arrays themselves: of a table they are not copied."""
 
 
 class LoadedRow(msgspec.Struct, frozen=True, eq=False):
@@ -40,11 +40,14 @@ class LoadedRow(msgspec.Struct, frozen=True, eq=False):
 
 
 class Loaded:
-    """An exported file, read anew each time it is gone through. `shape` is its format; None where it has no row."""
+    """An exported file, or directory, read anew each time it is gone through.
+
+    `shape` is its format; None where it has no row.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._table = path.endswith(_PARQUET)
+        self._form = form_of(path)
         self.shape = self._found_shape()
 
     def __iter__(self) -> Iterator[LoadedRow]:
@@ -66,8 +69,13 @@ class Loaded:
             import datasets
         except ModuleNotFoundError as error:
             raise UsageError("datasets is not installed", hint="pip install datasets") from error
-        if self._table:
-            return datasets.Dataset.from_parquet(self.path)
+        if self._form is not Form.JSONL:
+            from_table = {
+                Form.PARQUET: datasets.Dataset.from_parquet,
+                Form.ARROW: datasets.Dataset.from_file,
+                Form.DIRECTORY: datasets.load_from_disk,
+            }
+            return from_table[self._form](self.path)
         first = next(self._records(), None)
         if first is None or self.shape is None or self.shape is Shape.GYM_RESPONSE:
             raise UsageError(f"{self.path}: no columns of fixed types", hint="ng-capture rebuild ... --to rows")
@@ -105,8 +113,8 @@ class Loaded:
         return map(of, self)
 
     def _found_shape(self) -> Shape | None:
-        if self._table:
-            from ng_capture.outputs.parquet import columns_of
+        if self._form is not Form.JSONL:
+            from ng_capture.outputs.tables.reading import columns_of
 
             columns: Iterable[str] | None = columns_of(self.path)
         else:
@@ -120,8 +128,8 @@ class Loaded:
         return found
 
     def _records(self) -> Iterator[Record]:
-        if self._table:
-            from ng_capture.outputs.parquet import read_views
+        if self._form is not Form.JSONL:
+            from ng_capture.outputs.tables.reading import read_views
 
             yield from read_views(self.path)
             return
@@ -139,33 +147,43 @@ class Loaded:
 
     def _row(self, record: Record) -> LoadedRow:
         assert self.shape is not None
-        places = _AS_THEY_LIE.get(self.shape) if self._table else None
-        if places is not None:
-            tokens, mask, log_probs = places
-            if self.shape is Shape.ROWS:
-                from ng_capture.outputs.parquet import out_of_columns
-
-                record = out_of_columns(record)
-            return LoadedRow(record[tokens], record[mask], None if log_probs is None else record[log_probs], record)
-        found = arrays_of(self.shape, record)
-        if len({len(found.tokens), len(found.loss_mask), len(found.log_probs or found.tokens)}) > 1:
+        places = _AS_THEY_LIE.get(self.shape) if self._form is not Form.JSONL else None
+        row = _copied(self.shape, record) if places is None else _viewed(self.shape, record, places)
+        if len({len(row.tokens), len(row.loss_mask), len(row.tokens if row.logprobs is None else row.logprobs)}) > 1:
             raise ValueError("arrays of different lengths")
-        return LoadedRow(
-            memoryview(array("i", found.tokens)),
-            memoryview(array("b", found.loss_mask)),
-            None if found.log_probs is None else memoryview(array("f", found.log_probs)),
-            record,
-        )
+        return row
+
+
+def _copied(shape: Shape, record: Record) -> LoadedRow:
+    found = arrays_of(shape, record)
+    return LoadedRow(
+        memoryview(array("i", found.tokens)),
+        memoryview(array("b", found.loss_mask)),
+        None if found.log_probs is None else memoryview(array("f", found.log_probs)),
+        record,
+    )
+
+
+def _viewed(shape: Shape, record: Record, places: tuple[str, str, str | None]) -> LoadedRow:
+    if shape is Shape.ROWS:
+        from ng_capture.outputs.tables.columns import out_of_columns
+
+        record = out_of_columns(record)
+    views = [record[name] for name in places if name is not None]
+    types = [view.format for view in views]
+    if types != ["i", "b", "f"][: len(types)]:
+        raise TypeError(f"columns of other types: {', '.join(types)}")
+    return LoadedRow(views[0], views[1], views[2] if len(views) > 2 else None, record)
 
 
 def load(path: str | PathLike[str]) -> Loaded:
-    """An exported JSONL or Parquet file; raises UsageError for one that no format of `ng-capture formats` has."""
+    """What rebuild exported, in any form; raises UsageError for what no format of `ng-capture formats` has."""
     return Loaded(fspath(path))
 
 
 def _columns_of(shape: Shape, first: Record) -> tuple[Any, Callable[[Record], Record]]:
     """The columns of a format as an Arrow schema, and what makes a row fit them."""
-    from ng_capture.outputs.parquet import SCHEMA, in_columns, schema_of
+    from ng_capture.outputs.tables.columns import SCHEMA, in_columns, schema_of
 
     if shape is Shape.ROWS:
         return SCHEMA, in_columns

@@ -4,6 +4,8 @@ import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,13 @@ import pytest
 from ng_capture import load
 from ng_capture.errors import UsageError
 from ng_capture.outputs.export.formats import FORMATS
+from ng_capture.outputs.forms import Form
 from ng_capture.outputs.rebuilding import Shape
 from ng_capture.replay import Replay
 from tests.support.command import run
 from tests.support.exported import in_float32
 from tests.support.forge import Forge, write_rows
-
-TABLES = ["rows", *(name for name, known in FORMATS.items() if known.tables)]
+from tests.support.tables import TABLES, TABLES_WRITTEN, Rows, change
 
 
 @pytest.fixture
@@ -38,8 +40,11 @@ def store(tmp_path: Path) -> Path:
     return directory
 
 
+ENDINGS = ["jsonl", "parquet", "arrow"]
+
+
 def exported(store: Path, name: str, *options: object, ending: str = "jsonl") -> Path:
-    out = store.parent / f"out.{ending}"
+    out = store.parent / ("out" if name == "llamafactory" else f"out.{ending}")
     done = run("rebuild", store, "--rollouts", store.parent / "rows.jsonl", "--to", name, "-o", out, *options)
     assert done.code == 0, done.err
     return out
@@ -65,31 +70,32 @@ def test_a_row_of_any_format_has_the_arrays_that_were_captured(store: Path, name
         assert found[2] is None or found[2] == log_probs
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_a_table_and_lines_load_alike(store: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "form"), TABLES_WRITTEN)
+def test_a_table_and_lines_load_alike(store: Path, name: str, form: Form) -> None:
     lines = exported(store, name, "--policy", "all")
-    table = exported(store, name, "--policy", "all", ending="parquet")
+    table = exported(store, name, "--policy", "all", ending=form)
     assert told(table) == told(lines)
     assert load(table).shape is load(lines).shape
 
 
 def test_the_types_of_a_row_are_those_that_trainers_take(store: Path) -> None:
-    for ending in ("jsonl", "parquet"):
+    for ending in ENDINGS:
         (row, *_) = load(exported(store, "rows", ending=ending))
         assert row.logprobs is not None
         assert (row.tokens.format, row.loss_mask.format, row.logprobs.format) == ("i", "b", "f")
 
 
 def test_the_other_fields_of_a_row_are_there_by_their_own_names(store: Path) -> None:
-    for ending in ("jsonl", "parquet"):
+    for ending in ENDINGS:
         (row, *_) = load(exported(store, "rows", ending=ending))
         assert (row.fields["rollout_id"], row.fields["group_id"], row.fields["reward"]) == ("7-0", "7", 1.0)
         assert row.fields["accounting"]["lost"] == {"off_path": 1}
         assert [span["call_id"] for span in row.fields["spans"]] == ["a", "a", "b", "b"]
 
 
-def test_the_arrays_of_a_table_are_views_of_its_memory_and_outlive_the_next_rows(store: Path) -> None:
-    rows = list(load(exported(store, "rows", ending="parquet")))
+@pytest.mark.parametrize("ending", TABLES)
+def test_the_arrays_of_a_table_are_views_of_its_memory_and_outlive_the_next_rows(store: Path, ending: str) -> None:
+    rows = list(load(exported(store, "rows", ending=ending)))
     assert all(row.tokens.obj.__class__.__module__.startswith("pyarrow") for row in rows)
     assert [row.tokens.tolist() for row in rows] == [[1, 2, 3, 4, 5, 6], [1, 2, 6, 7]]
 
@@ -102,8 +108,8 @@ def test_a_table_of_many_batches_keeps_rows_and_arrays_together(tmp_path: Path) 
         forge.write(tmp_path / "store", state=False, intents=False)
         rows.append({**forge.row(call, reward=number), "_ng_task_index": 7})
     write_rows(tmp_path / "rows.jsonl", rows)
-    for name in ("rows", "trl-grpo"):
-        found = list(load(exported(tmp_path / "store", name, ending="parquet")))
+    for name, ending in product(("rows", "trl-grpo"), TABLES):
+        found = list(load(exported(tmp_path / "store", name, ending=ending)))
         assert [row.fields["reward"] for row in found] == list(range(150))
         for number, row in enumerate(found):
             prompt, generated = 1 + number % 7, 1 + number % 5
@@ -117,7 +123,7 @@ def test_log_probabilities_come_back_as_the_32_bit_floats_that_tables_hold(tmp_p
     forge.root([1], [2], id="a", generation_log_probs=[odd])
     forge.write(tmp_path / "store")
     write_rows(tmp_path / "rows.jsonl", [forge.row()])
-    for ending in ("jsonl", "parquet"):
+    for ending in ENDINGS:
         (row,) = load(exported(tmp_path / "store", "rows", ending=ending))
         assert row.logprobs is not None and row.logprobs[1] == in_float32(odd)
         assert row.logprobs[1] != odd
@@ -188,10 +194,53 @@ def test_what_no_format_has_is_wrong_use_with_its_place(tmp_path: Path, data: by
     assert message in error.value.message
 
 
-def test_what_is_no_table_is_wrong_use(tmp_path: Path) -> None:
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UsageError, match="no Parquet file"):
-        load(tmp_path / "bad.parquet")
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("bad.parquet", b"PAR1", "no Parquet file"),
+        ("bad.arrow", b"", "no Arrow stream"),
+        ("bad.arrow", b"ARROW1\0\0", "no Arrow stream"),
+    ],
+)
+def test_what_is_no_table_is_wrong_use(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(UsageError, match=message):
+        load(tmp_path / name)
+
+
+def test_a_stream_without_its_end_is_not_taken_for_a_shorter_one(store: Path) -> None:
+    out = exported(store, "rows", ending="arrow")
+    out.write_bytes(out.read_bytes()[:-8])
+    with pytest.raises(UsageError, match="it was cut"):
+        list(load(out))
+
+
+@pytest.mark.parametrize("ending", TABLES)
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda rows: rows[1]["tokens"].append(None),
+        lambda rows: rows[1]["tokens"].append(7),
+        lambda rows: rows[1].update(loss_mask=None),
+        lambda rows: rows[1].update(accounting=None),
+    ],
+    ids=["a null among ids", "another length", "no mask", "no accounting"],
+)
+def test_a_row_of_a_table_that_is_none_is_wrong_use(store: Path, ending: str, spoil: Callable[[Rows], None]) -> None:
+    change(out := exported(store, "rows", ending=ending), spoil)
+    with pytest.raises(UsageError, match=r"row 1 is no row of rows|null where a number belongs"):
+        list(load(out))
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [(None, "No such file"), (b"{}", "KeyError"), (b"[]", "TypeError"), (b"\xff", "UnicodeDecodeError")],
+)
+def test_a_directory_that_is_no_dataset_is_wrong_use(tmp_path: Path, state: bytes | None, message: str) -> None:
+    if state is not None:
+        (tmp_path / "state.json").write_bytes(state)
+    with pytest.raises(UsageError, match=f"no dataset: state.json: .*{message}"):
+        load(tmp_path)
 
 
 @pytest.mark.parametrize("library", ["datasets", "torch"])
@@ -246,7 +295,7 @@ def test_a_row_without_an_advantage_is_no_row_among_those_that_have_one(store: P
 
 
 def test_a_replay_serves_each_group_whole_and_in_order(store: Path) -> None:
-    for ending in ("jsonl", "parquet"):
+    for ending in ENDINGS:
         replay = Replay(exported(store, "trl-grpo", ending=ending), group_size=2)
         assert replay.prompts == [{"prompt": "7"}] and replay.longest == 4
         served = replay.rollouts(["7", "7"])

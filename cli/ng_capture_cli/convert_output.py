@@ -91,7 +91,7 @@ class Outputs:
             number += 1
             free = f"{name}-{number}"
         self._names.add(free.lower())
-        return f"{free}.{self._writer.suffix}"
+        return f"{free}{self._writer.suffix}"
 
     def _put_aside(self, files: Sequence[SideFile], folder: Path) -> None:
         from ng_capture.files.writing import make_directory, replace_file

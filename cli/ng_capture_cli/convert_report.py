@@ -63,13 +63,16 @@ class Report:
         self._in: Counter[str] = Counter()
         self._first: dict[str, str] = {}
         self._written = self._refused = 0
+        self._warnings = 0
         self._faulty = False
         self._failed = False
 
     def add(self, contract: str, converted: Converted, output: str | None) -> None:
-        """One document; its faults are told at once."""
+        """One document; its errors are told at once, its warnings counted."""
         for fault in converted.faults:
-            tell_error(fault_line(converted.source, fault, converted.place))
+            if fault.severity == "error":
+                tell_error(fault_line(converted.source, fault, converted.place))
+        self._warnings += sum(fault.severity == "warning" for fault in converted.faults)
         if converted.written is None and not has_errors(converted.faults):
             codes = ", ".join(dict.fromkeys(loss.code for loss in lost(converted.losses)))
             tell_error(
@@ -111,6 +114,8 @@ class Report:
             tell(f"{counted(len(passed_over), 'file')} that nothing is known of: {', '.join(passed_over[:3])}")
         to = "" if output == "-" or not self._written else f" to {output}"
         tell(f"{counted(self._written, 'document')} written{to}, {self._refused:,} refused.")
+        if self._warnings:
+            tell(f"{counted(self._warnings, 'warning')} about the sources: ng-capture validate tells them")
         for severity in _ORDER:
             for code, count in self._counts.most_common():
                 if LOSS_CODES[code].severity == severity:

@@ -1,15 +1,19 @@
 """Options of `ng-capture rebuild` that shape training rows, and what they may be asked for."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ng_capture.errors import UsageError
 from ng_capture.outputs.export.choices import NO_CHOICE, AdvantageOf, Export, OnOverflow, RewardSplit, Weight
+from ng_capture.outputs.forms import LINES, LINES_OR_TABLE, Form, form_to_write
 from ng_capture.outputs.parts import Division
 from ng_capture.outputs.rebuilding import Shape
 from ng_capture.verdicts.judging import Policy
+
+_OF_FILES = (".json", ".jsonl", ".parquet", ".arrow")
 
 MaxLength = Annotated[int | None, typer.Option("--max-length", metavar="N", min=2, help="The most tokens of a row.")]
 Overflow = Annotated[
@@ -100,6 +104,29 @@ def division_of(split: SplitBy | None, val: float | None, shard_size: int | None
     return Division(val, shard_size)
 
 
+def forms_of(to: Shape) -> tuple[Form, ...]:
+    """What a file of this format can be."""
+    from ng_capture.outputs.export.formats import FORMATS
+
+    known = FORMATS.get(to.value)
+    if known is not None:
+        return known.forms
+    return LINES_OR_TABLE if to is Shape.ROWS else LINES
+
+
+def form_of(to: Shape, output: str) -> Form:
+    """The form that the name of the output asks for; raises UsageError where the format has another."""
+    forms = forms_of(to)
+    form = form_to_write(output, forms)
+    if form is Form.DIRECTORY and (output == "-" or Path(output).suffix in _OF_FILES):
+        hint = f"-o with the name of a directory; a file: --to {Shape.HF_LABELS.value} -o {output}"
+        raise UsageError(f"{to.value} is a directory that datasets.load_from_disk loads, not {output}", hint=hint)
+    if form not in forms:
+        hint = f"ng-capture rebuild ... --to rows -o {output}"
+        raise UsageError(f"{to.value} is JSONL: tables hold training rows of plain columns only", hint=hint)
+    return form
+
+
 def check_division(to: Shape, division: Division, output: str, receipt: str | None, *, with_rows: bool) -> None:
     """Raises UsageError for an output that cannot be divided so."""
     if division == Division():
@@ -109,6 +136,8 @@ def check_division(to: Shape, division: Division, output: str, receipt: str | No
         raise UsageError(f"several files are written, each with its receipt: {what} is one", hint="-o OUT")
     if division.val is not None and not with_rows:
         raise UsageError("groups stand in the finished rows", hint="--rollouts FILE")
+    if division.shard_size is not None and to is Shape.LLAMAFACTORY:
+        raise UsageError("--shard-size is for files: a dataset is one directory", hint="without it")
     if division.shard_size is not None and to in (Shape.ROLLOUTS, Shape.PAIRS):
         why = "finished rows are one file as they came" if to is Shape.ROLLOUTS else "a pair is of two rollouts"
         raise UsageError(f"--shard-size is for rows of single rollouts: {why}", hint="--to rows and the like")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from ng_capture.outputs.forms import LINES, Form
 from ng_capture.outputs.rebuilding import Shape
 from ng_capture_cli import exits
 
@@ -25,7 +26,7 @@ class ToldFormat(msgspec.Struct, frozen=True):
     name: str
     trainer: str
     checked: str
-    files: tuple[str, ...]
+    files: tuple[Form, ...]
     alignment: str
     needs: tuple[str, ...]
     drops: str
@@ -50,6 +51,7 @@ def command(
 
 def _told() -> list[ToldFormat]:
     from ng_capture.outputs.export.formats import FORMATS
+    from ng_capture_cli.export_options import forms_of
 
     ours = [
         _ours(Shape.ROLLOUTS, "finished rows with token-bearing responses, as NeMo Gym delivers them", *_GYM),
@@ -57,7 +59,7 @@ def _told() -> list[ToldFormat]:
             Shape.ROWS.value,
             "any",
             "nemo-gym 0.7.0",
-            ("jsonl", "parquet"),
+            forms_of(Shape.ROWS),
             "one neutral row a chain: tokens, mask, log probabilities, spans, accounting",
             (),
             "",
@@ -71,7 +73,7 @@ def _told() -> list[ToldFormat]:
             each.name,
             each.trainer,
             each.checked,
-            ("jsonl", "parquet") if each.tables else ("jsonl",),
+            each.forms,
             each.alignment,
             tuple(_needs(each)),
             each.drops,
@@ -81,12 +83,12 @@ def _told() -> list[ToldFormat]:
 
 
 def _ours(shape: Shape, alignment: str, trainer: str, checked: str) -> ToldFormat:
-    return ToldFormat(shape.value, trainer, checked, ("jsonl",), alignment, (), "")
+    return ToldFormat(shape.value, trainer, checked, LINES, alignment, (), "")
 
 
 def _text(shape: Shape, trainer: str, alignment: str, *needs: str) -> ToldFormat:
     drops = "token ids, log probabilities, spans: a chat template makes tokens of the text again"
-    return ToldFormat(shape.value, trainer, "read, not run", ("jsonl",), alignment, needs, drops)
+    return ToldFormat(shape.value, trainer, "read, not run", LINES, alignment, needs, drops)
 
 
 def _needs(known: "TrainerFormat") -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 from ng_capture.errors import UsageError
 from ng_capture.files.listing import Listing
 from ng_capture.outputs.export.choices import AdvantageOf, Export, OnOverflow, RewardSplit, Weight
+from ng_capture.outputs.forms import Form
 from ng_capture.outputs.parts import Division
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
 from ng_capture.verdicts.judging import Judging, Policy
@@ -23,14 +25,14 @@ from ng_capture_cli.accounts import Accounts
 from ng_capture_cli.summary import counted, finding_line, tell_rows, tell_summary
 from ng_capture_cli.terminal import tell, tell_error
 
-PARQUET = ".parquet"
 _SHOWN = 20
 
 
 def command(
     paths: options.Paths = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="OUT", help="JSONL, or Parquet if it ends in it; - pipes.")
+        str | None,
+        typer.Option("--output", "-o", metavar="OUT", help="JSONL; .parquet and .arrow are what they say; - pipes."),
     ] = None,
     rollouts: options.Rollouts = None,
     to: Annotated[
@@ -93,7 +95,12 @@ def command(
     )
     division = export_options.division_of(split_by, val, shard_size)
     output = _checked_output(output, dry_run)
-    _check_format(output, to, attach_calls=attach_calls)
+    if attach_calls and to is not Shape.ROLLOUTS:
+        raise UsageError("--attach-calls: training rows hold no calls", hint="ng-capture steps PATH -f jsonl")
+    form = Form.JSONL if dry_run else export_options.form_of(to, output)
+    if form is Form.DIRECTORY:
+        # it may be named with a slash behind it
+        output = str(Path(output))
     export_options.check_export(to, export, with_rows=rollouts is not None)
     export_options.check_policy(to, policy)
     if not dry_run:
@@ -110,7 +117,7 @@ def command(
         sealing=seal,
         attach_calls=attach_calls,
         export=export,
-        table=output.endswith(PARQUET),
+        form=form,
     )
     tally = Tally()
     watch = _Watch(tally, quiet=quiet)
@@ -192,18 +199,3 @@ class _Watch:
                 self._findings += 1
                 if self._findings <= _SHOWN and not self._quiet:
                     tell(finding_line(rollout.rollout_id, finding))
-
-
-def _check_format(output: str, to: Shape, *, attach_calls: bool) -> None:
-    if attach_calls and to is not Shape.ROLLOUTS:
-        raise UsageError("--attach-calls: training rows hold no calls", hint="ng-capture steps PATH -f jsonl")
-    if not output.endswith(PARQUET):
-        return
-    from ng_capture.outputs.export.formats import FORMATS
-
-    known = FORMATS.get(to.value)
-    if to in (Shape.ROLLOUTS, Shape.GYM_RESPONSE, Shape.MESSAGES, Shape.PAIRS) or (
-        known is not None and not known.tables
-    ):
-        hint = f"ng-capture rebuild ... --to rows -o {output}"
-        raise UsageError(f"Parquet holds training rows only: {to.value} is JSONL", hint=hint)

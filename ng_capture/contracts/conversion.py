@@ -61,9 +61,9 @@ class Conversion(msgspec.Struct, frozen=True):
 
 
 def head_of(source: Source) -> Head:
-    """The first JSON value of a source: that of its first line, or else of all of it."""
+    """The first JSON value of a source: that of its first line, or else of all of it; of a folder the names in it."""
     if source.is_folder:
-        return Head(source.file_name, True, None)
+        return Head(source.file_name, True, source.names())
     first = next(source.lines(""), None)
     if first is None or first.careful.read:
         return Head(source.file_name, False, None if first is None else first.value)

@@ -13,11 +13,12 @@ _HARMLESS = ("surrogate",)
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A value, None where it cannot be read for certain, the faults of its text, and the line where it stands."""
+    """A value, None where it cannot be read for certain, the faults of its text, the line where it stands, its text."""
 
     value: Any
     faults: tuple[Fault, ...]
     line: int | None
+    data: bytes = b""
 
     @property
     def place(self) -> str:
@@ -39,8 +40,8 @@ def values_in(source: Source, contract: str) -> Iterator[Found]:
         return
     whole = None if first.careful.read else source.document(contract)
     if whole is not None and whole.read:
-        yield Found(whole.value, whole.faults, None)
+        yield Found(whole.value, whole.faults, None, source.read())
         return
-    yield Found(first.value, first.careful.faults, first.number)
+    yield Found(first.value, first.careful.faults, first.number, first.data)
     for line in lines:
-        yield Found(line.value, line.careful.faults, line.number)
+        yield Found(line.value, line.careful.faults, line.number, line.data)

@@ -84,7 +84,10 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What is looked at to tell contracts apart: the name, and the first JSON value of the file, whatever it is."""
+    """What is looked at to tell contracts apart: the name, and the first JSON value of the file, whatever it is.
+
+    Of a folder it is the list of the names of what lies in it.
+    """
 
     file_name: str
     is_folder: bool
@@ -115,8 +118,8 @@ class Writer(msgspec.Struct, frozen=True):
     """A contract as it is written.
 
     `losses` are the codes that writing it may report, each with the feature without which it cannot happen, None where
-    it always can. `suffix` ends the name of a file that holds one episode; `whole` tells that a file holds just one
-    document, else it holds one a line.
+    it always can. `suffix` (`.atif.json`) ends the name of a file that holds one episode; `whole` tells that a file
+    holds just one document, else it holds one a line.
     """
 
     write: Callable[[Episode, Options], Written | Refused]

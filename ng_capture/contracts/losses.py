@@ -31,6 +31,7 @@ reasoning_segments_joined | note | several pieces of reasoning are one text, joi
 reasoning_summary_dropped | dropped | a reasoning item has content, so its summary is left out
 reasoning_dropped | dropped | the target has no place for reasoning
 reasoning_encrypted_opaque | note | reasoning that only its provider can read is carried, unread
+signature_unknown | synthesised | the target wants a signature of thinking, and nobody has one; an empty one is refused
 reasoning_signature_dropped | dropped | the signature of a thinking block has no place
 think_tags_in_text | note | a text holds think tags and is left as it is
 think_tags_split | note | think tags were cut out of a text into reasoning

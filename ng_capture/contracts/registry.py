@@ -2,11 +2,33 @@
 
 from collections.abc import Iterator
 
+from ng_capture.contracts.atif.contract import ATIF
+from ng_capture.contracts.atof.contract import ATOF
+from ng_capture.contracts.captures.contracts import CAPTURE, EVAL, JSONL, TOKENS
+from ng_capture.contracts.exchanges.chat import CHAT
+from ng_capture.contracts.exchanges.messages import MESSAGES
+from ng_capture.contracts.exchanges.sft import SFT
+from ng_capture.contracts.gym.contract import GYM
 from ng_capture.contracts.interface import Contract, Reader, Writer, losses_between
+from ng_capture.contracts.responses.contract import RESPONSES
+from ng_capture.contracts.verifiers.contract import VERIFIERS
 from ng_capture.errors import UsageError
 
 # the first that recognises a source reads it: the particular before the general
-CONTRACTS: tuple[Contract, ...] = ()
+CONTRACTS: tuple[Contract, ...] = (
+    CAPTURE,
+    ATIF,
+    ATOF,
+    GYM,
+    VERIFIERS,
+    RESPONSES,
+    MESSAGES,
+    CHAT,
+    SFT,
+    TOKENS,
+    JSONL,
+    EVAL,
+)
 
 
 def reader_of(name: str) -> Reader:

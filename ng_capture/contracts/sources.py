@@ -1,6 +1,7 @@
 """What a conversion reads: a file, standard input, or a folder; plain or compressed, whole or line by line."""
 
 import io
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +19,10 @@ STANDARD_INPUT = "-"
 
 
 class JsonLine(msgspec.Struct, frozen=True):
-    """One line that is not blank: its number, what it holds, and whether it ends with a line break."""
+    """One line that is not blank: its number, its bytes, what they hold, and whether it ends with a line break."""
 
     number: int
+    data: bytes
     careful: Careful
     terminated: bool
 
@@ -46,6 +48,15 @@ class Source:
     @property
     def is_folder(self) -> bool:
         return self.path is not None and self.path.is_dir()
+
+    def names(self) -> list[str]:
+        """The names of what lies in a folder, none for anything else; raises SurroundingsError."""
+        if self.path is None or not self.path.is_dir():
+            return []
+        try:
+            return sorted(os.listdir(self.path))  # noqa: PTH208 (a capture directory holds a million)
+        except OSError as error:
+            raise SurroundingsError(f"{self.name}: cannot be listed: {error.strerror}") from error
 
     @property
     def file_name(self) -> str:
@@ -73,7 +84,7 @@ class Source:
         """Every line that is not blank as JSON, one at a time; faults name rules of that contract."""
         for number, data in enumerate(self._raw_lines(), start=1):
             if data.strip():
-                yield JsonLine(number, read_carefully(data, contract, number), data.endswith(b"\n"))
+                yield JsonLine(number, data, read_carefully(data, contract, number), data.endswith(b"\n"))
 
     def _raw_lines(self) -> Iterator[bytes]:
         if self.path is None:

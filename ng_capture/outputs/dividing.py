@@ -11,7 +11,9 @@ from typing import Self
 
 from ng_capture.errors import UsageError
 from ng_capture.files.writing import discard
+from ng_capture.outputs.dataset import half_of, split_directory
 from ng_capture.outputs.documents import ReceiptFile
+from ng_capture.outputs.forms import Form
 from ng_capture.outputs.parts import Division, Half, Part, first_part
 from ng_capture.outputs.rebuild import Rebuilt
 from ng_capture.outputs.rebuilding import Rebuild
@@ -47,6 +49,8 @@ class DividedWriter:
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as opening:
             self._stack = opening
+            if self._how.form is Form.DIRECTORY:
+                opening.enter_context(split_directory(Path(self._output)))
             for half in self._division.halves:
                 self._begin(first_part(self._division, half))
             self._stack = opening.pop_all()
@@ -76,12 +80,17 @@ class DividedWriter:
             self._open[half].add(result)
 
     def _begin(self, part: Part) -> None:
-        name = part.name(self._output)
+        name = self._name_of(part)
         self._check(name)
         writer = self._stack.enter_context(RebuildWriter(name, None, self._how, self._rows, part))
         self._writers.append(writer)
         self._parts[part.half] = part
         self._open[part.half] = writer
+
+    def _name_of(self, part: Part) -> str:
+        if self._how.form is Form.DIRECTORY and part.half is not None:
+            return half_of(self._output, part.half)
+        return part.name(self._output)
 
     def _discard_behind(self, part: Part) -> None:
         """Files of an earlier, longer run: whoever loads all shards would train their rows twice."""

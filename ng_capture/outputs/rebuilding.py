@@ -5,6 +5,7 @@ from enum import StrEnum
 import msgspec
 
 from ng_capture.outputs.export.choices import NO_CHOICE, Export
+from ng_capture.outputs.forms import Form
 from ng_capture.verdicts.judging import Judging
 
 
@@ -17,6 +18,7 @@ class Shape(StrEnum):
     MESSAGES = "messages"
     PAIRS = "pairs"
     HF_LABELS = "hf-labels"
+    LLAMAFACTORY = "llamafactory"
     TINKER = "tinker"
     TRL_GRPO = "trl-grpo"
     SKYRL_SFT = "skyrl-sft"
@@ -34,7 +36,7 @@ class Masked(StrEnum):
 
 
 class Rebuild(msgspec.Struct, frozen=True):
-    """How to rebuild. `table`: rows as arrays, for a columnar file; `copied`: lines that may leave the process.
+    """How to rebuild. `form` is that of the output; `copied`: lines that may leave the process.
 
     `attach_calls`: every finished row also gets the model calls of its rollout (capture-files.md 7.4).
     `export` is for everything but finished rows.
@@ -46,5 +48,10 @@ class Rebuild(msgspec.Struct, frozen=True):
     sealing: bool = False
     attach_calls: bool = False
     export: Export = NO_CHOICE
-    table: bool = False
+    form: Form = Form.JSONL
     copied: bool = False
+
+    @property
+    def table(self) -> bool:
+        """Rows are wanted as arrays, not as lines."""
+        return self.form is not Form.JSONL

@@ -15,8 +15,10 @@ from ng_capture.files.names import shown
 from ng_capture.files.reading import CaptureFile
 from ng_capture.files.writing import AtomicFile, discard
 from ng_capture.outputs.chunks import Chunk
+from ng_capture.outputs.dataset import DatasetDirectory
 from ng_capture.outputs.export.choices import NO_CHOICE
 from ng_capture.outputs.export.formats import FORMATS
+from ng_capture.outputs.forms import Form
 from ng_capture.outputs.parts import Part
 from ng_capture.outputs.rebuild import Rebuilt
 from ng_capture.outputs.rebuilding import Rebuild, Shape
@@ -53,7 +55,7 @@ class RebuildWriter:
         self._hash = hashlib.sha256()
         self._options = _options(how, rows, part)
         self._how = how
-        self._file = None if output == "-" else AtomicFile(Path(output))
+        self._file = None if output == "-" else _place(output, how)
         place = receipt if receipt is not None else None if output == "-" else receipt_place(output)
         self._receipt = AtomicFile(Path(place)) if place is not None else None
         self._entries = 0
@@ -100,12 +102,16 @@ class RebuildWriter:
             self._table = None
         self._complete = True
         if self._receipt is not None:
-            name = shown(Path(self.output).name)
+            name = Path(self.output).name
+            if isinstance(self._file, DatasetDirectory):
+                name = f"{name}/{self._file.data_name}"
             sha256 = self._file.sha256 if self._file is not None else self._hash.hexdigest()
-            self._receipt.write(receipt_tail(ReceiptOutput(name, self.size, self.rows, sha256)))
+            self._receipt.write(receipt_tail(ReceiptOutput(shown(name), self.size, self.rows, sha256)))
         # both are whole on the disk before the old receipt goes: what fails until here leaves everything as it was
-        for file in filter(None, (self._file, self._receipt)):
-            file.finish()
+        if self._file is not None:
+            self._file.finish()
+        if self._receipt is not None:
+            self._receipt.finish()
 
     def write_all(self, results: Iterable[Rebuilt]) -> None:
         """Write every rollout, and its entry in the receipt."""
@@ -131,12 +137,12 @@ class RebuildWriter:
                 self._printed += len(chunk)
 
     def _open_table(self) -> _Table:
-        from ng_capture.outputs.parquet import RecordTable, RowTable
+        from ng_capture.outputs.tables.writing import RecordTable, RowTable
 
         assert self._file is not None
         if self._how.shape is Shape.ROWS:
-            return RowTable(self._file)
-        return RecordTable(self._file, FORMATS[self._how.shape.value].columns)
+            return RowTable(self._file, self._how.form)
+        return RecordTable(self._file, FORMATS[self._how.shape.value].columns, self._how.form)
 
     def _leave_table(self, kind: type[BaseException] | None, *_: object) -> bool:
         if kind is not None and self._table is not None:
@@ -169,6 +175,12 @@ class RebuildWriter:
             # a receipt implies its output: the old one must be gone before other bytes stand under the output's name
             discard(self._receipt.path)
         return False
+
+
+def _place(output: str, how: Rebuild) -> AtomicFile | DatasetDirectory:
+    if how.form is Form.DIRECTORY:
+        return DatasetDirectory(Path(output), FORMATS[how.shape.value].columns)
+    return AtomicFile(Path(output))
 
 
 def described(rows: RowsFile | None) -> InputFile | None:

@@ -128,6 +128,18 @@ def members(text: str) -> Iterator[tuple[str, str]]:
             position = _past_space(text, position + 1)
 
 
+def elements(text: str) -> Iterator[str]:
+    """The spelled values of a JSON array whose text is known to be JSON."""
+    decoder = json.JSONDecoder()
+    position = _past_space(text, text.index("[") + 1)
+    while text[position] != "]":
+        _, end = decoder.raw_decode(text, position)
+        yield text[position:end]
+        position = _past_space(text, end)
+        if text[position] == ",":
+            position = _past_space(text, position + 1)
+
+
 def _past_space(text: str, position: int) -> int:
     while text[position].isspace():
         position += 1

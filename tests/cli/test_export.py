@@ -2,19 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import polars
 import pytest
 
 from ng_capture.outputs.export.formats import FORMATS
+from ng_capture.outputs.forms import Form
 from ng_capture.outputs.rebuilding import Shape
 from ng_capture.outputs.shapes import SHAPES
 from tests.support.command import Run, run
 from tests.support.exported import recovered
 from tests.support.forge import Forge, write_rows
-
-Rows = list[dict[str, Any]]
+from tests.support.tables import TABLES_WRITTEN, Rows, read_rows
 
 
 @pytest.fixture
@@ -45,10 +44,10 @@ def rebuild(store: Path, *options: object) -> Run:
 
 
 def rows_of(store: Path, name: str, *options: object) -> Rows:
-    out = store.parent / "out.jsonl"
+    out = store.parent / ("out" if name == "llamafactory" else "out.jsonl")
     done = rebuild(store, "--to", name, "-o", out, *options)
     assert done.code == 0, done.err
-    return [json.loads(line) for line in out.read_text().splitlines()]
+    return read_rows(out)
 
 
 @pytest.mark.parametrize("name", ["rows", *FORMATS])
@@ -61,12 +60,12 @@ def test_every_format_holds_the_chains_of_the_trainable_rollouts(store: Path, na
     assert all(row.log_probs is None or len(row.log_probs) == len(row.tokens) for row in rows)
 
 
-@pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.tables])
-def test_a_table_holds_what_the_lines_hold_with_fixed_types(store: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "form"), [(name, form) for name, form in TABLES_WRITTEN if name != "rows"])
+def test_a_table_holds_what_the_lines_hold_with_fixed_types(store: Path, name: str, form: Form) -> None:
     lines = rows_of(store, name, "--policy", "all")
-    out = store.parent / "out.parquet"
+    out = store.parent / f"out.{form}"
     assert rebuild(store, "--to", name, "--policy", "all", "-o", out).code == 0
-    table = polars.read_parquet(out)
+    table = polars.read_parquet(out) if form is Form.PARQUET else polars.read_ipc_stream(out)
     assert [recovered(name, row)[:2] for row in table.rows(named=True)] == [recovered(name, row)[:2] for row in lines]
     types = {"ids": polars.List(polars.Int32), "mask": polars.List(polars.Int8), "floats": polars.List(polars.Float32)}
     told = {column: types[kind] for column, kind in FORMATS[name].columns.items() if kind in types}
@@ -166,8 +165,13 @@ def test_processes_change_no_byte(store: Path, jobs: int) -> None:
     [
         (("--max-length", "5", "-o", "x.jsonl"), "finished rows are delivered as they are"),
         (("--to", "gym-response", "--max-length", "5", "-o", "x.jsonl"), "nothing is cut"),
-        (("--to", "slime", "-o", "x.parquet"), "slime"),
-        (("--to", "tinker", "-o", "x.parquet"), "tinker"),
+        (("--to", "slime", "-o", "x.parquet"), "slime is JSONL"),
+        (("--to", "tinker", "-o", "x.arrow"), "tinker is JSONL"),
+        (("--to", "rollouts", "-o", "x.arrow"), "rollouts is JSONL"),
+        (("--to", "llamafactory", "-o", "x.arrow"), "llamafactory is a directory"),
+        (("--to", "llamafactory", "-o", "-"), "llamafactory is a directory"),
+        (("--to", "llamafactory", "-o", "x", "--shard-size", "5"), "a dataset is one directory"),
+        (("--to", "llamafactory", "-o", "none/x"), "none: no such directory"),
         (("--to", "rows", "--dry-run", "-o", "x.jsonl"), "it takes no -o"),
         (("--to", "rows"), "-o OUT is wanted"),
         (("--to", "rows", "--max-length", "1", "-o", "x.jsonl"), "--max-length"),
@@ -189,3 +193,6 @@ def test_formats_lists_all_that_can_be_asked_for(store: Path) -> None:
     assert [row["name"] for row in rows] == [shape.value for shape in Shape]
     text = run("formats").out
     assert all(shape.value in text for shape in Shape)
+    told = {row["name"]: row["files"] for row in rows}
+    assert told["rows"] == told["hf-labels"] == ["jsonl", "parquet", "arrow"]
+    assert (told["tinker"], told["llamafactory"]) == (["jsonl"], ["directory"])

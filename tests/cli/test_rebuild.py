@@ -83,9 +83,13 @@ def test_policy_all_trains_a_shared_answer_once(store: Path) -> None:
     assert (main["row_weight"], branch["row_weight"]) == (0.5, 0.5)
 
 
-def test_parquet_holds_what_the_lines_hold(store: Path) -> None:
+READERS = {"parquet": polars.read_parquet, "arrow": polars.read_ipc_stream}
+
+
+@pytest.mark.parametrize("ending", READERS)
+def test_a_table_holds_what_the_lines_hold(store: Path, ending: str) -> None:
     options = ("--to", "rows", "--policy", "all")
-    table = polars.read_parquet(rebuilt(store, *options, name="out.parquet"))
+    table = READERS[ending](rebuilt(store, *options, name=f"out.{ending}"))
     for row, line in zip(table.iter_rows(named=True), lines(rebuilt(store, *options)), strict=True):
         assert row["tokens"] == line["tokens"] and row["loss_mask"] == line["loss_mask"]
         assert row["logprobs"] == pytest.approx(line["logprobs"], rel=1e-6)
@@ -93,11 +97,12 @@ def test_parquet_holds_what_the_lines_hold(store: Path) -> None:
         assert (row["reward"], row["truncated"]) == (line["reward"], line["truncated"])
 
 
-def test_a_table_without_rows_has_the_same_columns(store: Path) -> None:
-    out = store.parent / "none.parquet"
+@pytest.mark.parametrize("ending", READERS)
+def test_a_table_without_rows_has_the_same_columns(store: Path, ending: str) -> None:
+    out = store.parent / f"none.{ending}"
     assert run("rebuild", store, "--include", "0-1", "--to", "rows", "-o", out).code == 1
-    full = polars.read_parquet(rebuilt(store, "--to", "rows", name="out.parquet"))
-    assert polars.read_parquet(out).schema == full.schema
+    full = READERS[ending](rebuilt(store, "--to", "rows", name=f"out.{ending}"))
+    assert READERS[ending](out).schema == full.schema
 
 
 def test_what_is_written_has_the_published_shapes(store: Path) -> None:
@@ -164,7 +169,7 @@ def test_nothing_trainable_is_code_1(store: Path) -> None:
     [
         (["-o", "nowhere/out.jsonl"], 2, "nowhere: no such directory"),
         (["-o", "store"], 2, "store: is a directory"),
-        (["-o", "out.parquet"], 2, "Parquet holds training rows only"),
+        (["-o", "out.parquet"], 2, "rollouts is JSONL"),
         (["--to", "rows", "-o", "-", "--policy", "none"], 2, ""),
         (["-o", "rows.jsonl", "--rollouts", "rows.jsonl"], 2, "would replace"),
         ([], 2, ""),

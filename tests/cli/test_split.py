@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import polars
 import pytest
 
 from ng_capture.outputs.parts import Division
@@ -12,6 +11,7 @@ from ng_capture.outputs.shapes import SHAPES
 from ng_capture.retention.receipts import read_coverage
 from tests.support.command import Run, run
 from tests.support.forge import Forge, write_rows
+from tests.support.tables import read_rows
 
 Rows = list[Any]
 TASKS, ATTEMPTS = 12, 3
@@ -49,16 +49,14 @@ def names(store: Path) -> list[str]:
 
 
 def read(path: Path) -> Rows:
-    if path.suffix == ".parquet":
-        return polars.read_parquet(path).rows(named=True)
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return read_rows(path)
 
 
 def prove(store: Path, out: Path, *options: object) -> Run:
     return run("verify", "--export", out, store, "--rollouts", store.parent / "rows.jsonl", *options)
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "arrow"])
 def test_every_group_is_on_one_side_and_no_row_is_lost(store: Path, ending: str) -> None:
     split = ("--policy", "all", "--split-by", "group", "--val", "0.4")
     assert rebuild(store, *split, out=f"out.{ending}").code == 0
@@ -117,7 +115,7 @@ def test_a_half_in_which_nothing_falls_is_an_empty_file_with_its_receipt(store: 
     assert prove(store, store.parent / "out.val.jsonl").code == 0
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "arrow"])
 def test_shards_hold_so_many_rows_in_order_and_no_rollout_stands_in_two(store: Path, ending: str) -> None:
     assert rebuild(store, "--policy", "all", "--shard-size", "5", out=f"out.{ending}").code == 0
     shards = sorted(store.parent.glob(f"out-*.{ending}"))
@@ -197,8 +195,9 @@ def test_where_the_run_stops_every_file_is_the_old_one(store: Path) -> None:
     done = rebuild(store, "--shard-size", "5", "--max-length", "6", "--on-overflow", "fail")
     assert done.code == 2 and "99-0: 8 tokens" in done.err
     assert {name: (store.parent / name).read_bytes() for name in names(store)} == before
-    done = rebuild(store, "--shard-size", "5", "--max-length", "6", "--on-overflow", "fail", out="out.parquet")
-    assert done.code == 2 and "Exception" not in done.err and not list(store.parent.glob("*.parquet"))
+    for ending in ("parquet", "arrow"):
+        done = rebuild(store, "--shard-size", "5", "--max-length", "6", "--on-overflow", "fail", out=f"out.{ending}")
+        assert done.code == 2 and "Exception" not in done.err and not list(store.parent.glob(f"*.{ending}"))
 
 
 def test_processes_change_no_byte(store: Path) -> None:

@@ -8,10 +8,11 @@ import json
 import shutil
 import signal
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
+from ng_capture import load
 from tests.support.forge import Forge, write_rows
 from tests.support.struck import ROOT_ONLY, Ended, in_parallel, struck, tree
 
@@ -112,15 +113,76 @@ def test_a_rebuild_killed_at_any_write_leaves_the_old_output_or_the_whole_new_on
     in_parallel(strike, range(1, len(scene.events) + 1))
 
 
-def test_a_parquet_file_is_there_whole_or_not_at_all(capture: Path, tmp_path: Path) -> None:
-    scene = Scene(capture, "out.parquet", ROWS).tried(tmp_path / "log")
+@pytest.mark.parametrize(("name", "first"), [("out.parquet", 1), ("out.arrow", 3)])
+def test_a_table_is_there_whole_or_not_at_all(capture: Path, tmp_path: Path, name: str, first: int) -> None:
+    scene = Scene(capture, name, ROWS).tried(tmp_path / "log")
 
     def strike(event: int) -> None:
         directory = scene.place(tmp_path / str(event))
         assert scene.run(directory, at=event, how="kill").code == -signal.SIGKILL
         scene.check(directory)
 
-    in_parallel(strike, range(1, len(scene.events) + 1, 2))
+    in_parallel(strike, range(first, len(scene.events) + 1, 5))
+
+
+DATASET = ("--to", "llamafactory")
+SPLIT = (*DATASET, "--split-by", "group", "--val", "0.5")
+
+
+@pytest.mark.parametrize("older", [True, False], ids=["over an older dataset", "anew"])
+def test_a_dataset_is_the_old_one_or_the_whole_new_one(capture: Path, tmp_path: Path, older: bool) -> None:
+    """What loads at any moment is one of them, a receipt implies it, and the next run ends as if nothing had been."""
+    rows = ("--rollouts", str(capture.parent / "rows.jsonl"))
+    before = (*DATASET, *rows, "--include", "r-1")
+    after = (*DATASET, *rows) if older else (*SPLIT, *rows)
+    halves = [""] if older else ["train", "validation"]
+
+    template = tmp_path / "template"
+    template.mkdir()
+    if older:
+        assert struck("rebuild", capture, *before, "-q", "-o", template / "out").code == 0
+
+    def place(name: str) -> Path:
+        return Path(shutil.copytree(template, tmp_path / name))
+
+    def run(directory: Path, **shim: str | int) -> Ended:
+        return struck("rebuild", capture, *after, "-q", "-o", directory / "out", **shim)
+
+    def told(directory: Path) -> list[list[Any]]:
+        return [[row.fields for row in load(directory / "out" / half)] for half in halves]
+
+    old = told(template) if older else []
+    log = tmp_path / "log"
+    whole = place("whole")
+    assert run(whole, log=str(log)) == Ended(0, b"", "")
+    new, files = told(whole), contents(whole)
+    assert old != new
+
+    def strike(event: int) -> None:
+        directory = place(str(event))
+        assert run(directory, at=event, how="kill").code == -signal.SIGKILL
+        if older:
+            assert told(directory) in (old, new)
+        for receipt in directory.rglob("*.receipt.json"):
+            output = json.loads(receipt.read_text())["output"]
+            data = (receipt.parent / output["name"]).read_bytes()
+            assert (output["size"], output["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+        assert run(directory).code == 0
+        found = contents(directory)
+        assert {name: data for name, data in found.items() if not name.endswith(".tmp")} == files
+
+    in_parallel(strike, range(1, len(log.read_text().split()) + 1, 5))
+
+
+def test_a_dataset_that_finds_no_room_leaves_nothing(capture: Path, tmp_path: Path) -> None:
+    for limit in (0, 300, 800):
+        done = struck("rebuild", capture, *DATASET, "-q", "-o", tmp_path / "out", limit=limit)
+        assert (done.code, done.out, len(done.err.splitlines())) == (3, b"", 1)
+        assert list(tmp_path.iterdir()) == []
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
 def test_after_a_kill_the_same_command_ends_as_if_nothing_had_been(scene: Scene, tmp_path: Path) -> None:

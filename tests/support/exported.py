@@ -27,6 +27,11 @@ def _labels(row: Row) -> Recovered:
     return Recovered(tokens, [int(label != -100) for label in row["labels"]], None)
 
 
+def _labels_without_media(row: Row) -> Recovered:
+    assert [row["images"], row["videos"], row["audios"]] == [[], [], []]
+    return _labels(row)
+
+
 def _split(prompt: str, response: str, mask: str, log_probs: str) -> Callable[[Row], Recovered]:
     def read(row: Row) -> Recovered:
         before = [0] * len(row[prompt])
@@ -61,6 +66,7 @@ def _datum(row: Row) -> Recovered:
 _READERS: Mapping[str, Callable[[Row], Recovered]] = {
     "rows": lambda row: Recovered(list(row["tokens"]), list(row["loss_mask"]), list(row["logprobs"])),
     "hf-labels": _labels,
+    "llamafactory": _labels_without_media,
     "skyrl-sft": lambda row: Recovered(list(row["input_ids"]), list(row["loss_mask"]), None),
     "trl-grpo": _split("prompt_ids", "completion_ids", "env_mask", "logprobs"),
     "skyrl": _split("prompt_token_ids", "response_ids", "loss_masks", "rollout_logprobs"),

@@ -2,24 +2,26 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset, List, Value, load_dataset
+from datasets import Dataset, DatasetDict, List, Value, load_dataset, load_from_disk
 from datasets.exceptions import DatasetGenerationError
 
 from ng_capture import load
 from ng_capture.errors import UsageError
 from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.export.formats.interface import Kind
+from ng_capture.outputs.forms import Form
 from tests.support.command import run
 from tests.support.exported import in_float32
 from tests.support.forge import Forge, write_rows
+from tests.support.tables import FORMS, TABLES_WRITTEN, WRITTEN
 from tests.trainers.captured import CAPTURED
 from tests.trainers.conftest import Export
 
-TABLES = ["rows", *(name for name, known in FORMATS.items() if known.tables)]
 TYPES: dict[Kind, Any] = {
     "ids": List(Value("int32")),
     "mask": List(Value("int8")),
@@ -29,15 +31,20 @@ TYPES: dict[Kind, Any] = {
     "int": Value("int64"),
     "flag": Value("bool"),
 }
+LINES = [name for name, form in WRITTEN if form is Form.JSONL]
 OURS: dict[str, Kind] = {"tokens": "ids", "loss_mask": "mask", "logprobs": "floats", "reward": "number"}
 
 
+KINDS = {".jsonl": "json", ".parquet": "parquet", ".arrow": "arrow"}
+
+
 def from_file(path: Path, **how: Any) -> Dataset:
-    kind = "parquet" if path.suffix == ".parquet" else "json"
-    return load_dataset(kind, data_files=str(path), split="train", **how)
+    if path.is_dir():
+        return load_from_disk(path)
+    return load_dataset(KINDS[path.suffix], data_files=str(path), split="train", **how)
 
 
-IN_PIECES = {"chunksize": 50_000}
+IN_PIECES = {"chunksize": 16_384}
 """Some hundred kilobytes are read as gigabytes are: the first piece says what the types are."""
 
 
@@ -46,32 +53,68 @@ def promised(name: str) -> dict[str, Any]:
     return {column: TYPES[kind] for column, kind in columns.items() if isinstance(kind, str)}
 
 
-@pytest.mark.parametrize("name", ["rollouts", "rows", "gym-response", *FORMATS])
-def test_every_file_of_lines_loads_as_it_is(export: Export, name: str) -> None:
+@pytest.mark.parametrize("name", ["rollouts", "gym-response", *FORMS])
+def test_every_file_loads_as_it_is(export: Export, name: str) -> None:
     assert len(from_file(export(name))) == len(CAPTURED)
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_a_table_keeps_its_types(export: Export, name: str) -> None:
-    found = from_file(export(name, ending="parquet")).features
+@pytest.mark.parametrize(("name", "form"), TABLES_WRITTEN)
+def test_a_table_keeps_its_types(export: Export, name: str, form: Form) -> None:
+    found = from_file(export(name, ending=form)).features
     assert {column: found[column] for column in promised(name)} == promised(name)
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-@pytest.mark.parametrize("name", ["rows", *FORMATS])
-def test_load_gives_the_types_of_the_format_for_lines_too(export: Export, name: str, ending: str) -> None:
-    if ending == "parquet" and name not in TABLES:
-        ending = "jsonl"
-    found = load(export(name, ending=ending)).dataset()
+@pytest.mark.parametrize(("name", "form"), WRITTEN)
+def test_load_gives_the_types_of_the_format_for_lines_too(export: Export, name: str, form: Form) -> None:
+    found = load(export(name, ending=form)).dataset()
     assert {column: found.features[column] for column in promised(name)} == promised(name)
     assert len(found) == len(CAPTURED)
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_lines_and_table_are_one_dataset(export: Export, name: str) -> None:
-    lines, table = load(export(name)).dataset(), load(export(name, ending="parquet")).dataset()
+@pytest.mark.parametrize(("name", "form"), TABLES_WRITTEN)
+def test_lines_and_table_are_one_dataset(export: Export, name: str, form: Form) -> None:
+    lines, table = load(export(name)).dataset(), load(export(name, ending=form)).dataset()
     assert lines.features == table.features
     assert lines[:] == table[:]
+
+
+@pytest.mark.parametrize("name", [name for name, form in TABLES_WRITTEN if form is Form.ARROW])
+def test_an_arrow_file_is_mapped_into_memory_and_copied_nowhere(export: Export, name: str) -> None:
+    out = export(name, ending="arrow")
+    for found in (Dataset.from_file(str(out)), load(out).dataset()):
+        assert found.cache_files == [{"filename": str(out)}] and len(found) == len(CAPTURED)
+
+
+def test_a_directory_loads_from_disk_with_the_columns_of_llamafactory(export: Export) -> None:
+    out = export("llamafactory")
+    found = load_from_disk(out)
+    assert isinstance(found, Dataset) and found.features == promised("llamafactory") | dict.fromkeys(
+        ("images", "videos", "audios"), List(Value("string"))
+    )
+    labels = load(export("hf-labels", ending="arrow")).dataset()
+    assert found.select_columns(labels.column_names)[:] == labels[:]
+    assert found["images"][:] == found["audios"][:] == [[]] * len(CAPTURED)
+
+
+def test_a_split_directory_is_a_dataset_dict_whose_halves_hold_every_row_once(export: Export) -> None:
+    """As LLaMA-Factory takes them: rows to train under `train`, rows to evaluate under `validation`."""
+    found = load_from_disk(export("llamafactory", "--split-by", "group", "--val", "0.5"))
+    assert isinstance(found, DatasetDict) and list(found) == ["train", "validation"]
+    rows = [row["input_ids"] for half in found.values() for row in half]
+    assert sorted(rows) == sorted(each.tokens for each in CAPTURED)
+    assert found["train"].features == found["validation"].features
+
+
+def test_what_datasets_computes_of_a_directory_is_computed_anew_when_its_rows_are_others(
+    export: Export, tmp_path: Path
+) -> None:
+    def lengths(path: Path) -> list[int]:
+        return list(load_from_disk(path).map(lambda row: {"length": len(row["input_ids"])})["length"])
+
+    out = export("llamafactory")
+    before = lengths(out)
+    shutil.rmtree(out)
+    assert lengths(export("llamafactory", "--max-length", "8")) == [length for length in before if length <= 8]
 
 
 @pytest.mark.parametrize("advantage", ["none", "grpo"])
@@ -96,12 +139,12 @@ def test_whole_responses_have_no_columns_of_fixed_types(export: Export) -> None:
         load(export("gym-response")).dataset()
 
 
-MANY = 4_200
+MANY = 1_000
 
 
 @pytest.fixture(scope="module")
 def whole_numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """4,200 rollouts with a reward of 0 and certain tokens, and one more whose numbers have fractions."""
+    """1,000 rollouts with a reward of 0 and certain tokens, and one more whose numbers have fractions."""
     directory = tmp_path_factory.mktemp("many") / "store"
     rows = []
     for number in range(MANY + 1):
@@ -125,10 +168,10 @@ def whole_numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("prime-rl", "reward", "completion_logprobs"),
     ],
 )
-def test_floats_are_floats_where_thousands_of_them_are_whole(
+def test_floats_are_floats_where_a_thousand_of_them_are_whole(
     export: Export, whole_numbers: Path, name: str, reward: str, log_probs: str
 ) -> None:
-    """The trap: a column that begins with thousands of integers is one of integers."""
+    """The trap: a column that begins with integers, a piece of the file long, is one of integers."""
     out = export(name, source=whole_numbers)
     assert out.stat().st_size > 3 * IN_PIECES["chunksize"]
     found = from_file(out, **IN_PIECES)
@@ -146,7 +189,7 @@ def test_without_the_point_the_same_file_would_not_load(export: Export, whole_nu
         from_file(out, **IN_PIECES)
 
 
-def test_what_is_unknown_in_thousands_of_rows_has_a_type_all_the_same(tmp_path: Path) -> None:
+def test_what_is_unknown_in_hundreds_of_rows_has_a_type_all_the_same(tmp_path: Path) -> None:
     """The trap: a column that begins with nulls, or with empty lists, has no type."""
     (tmp_path / "rows").mkdir()
     rows = []
@@ -197,7 +240,7 @@ def with_literals(tmp_path: Path) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("name", ["rollouts", "rows", "gym-response", *FORMATS])
+@pytest.mark.parametrize("name", ["rollouts", "gym-response", *LINES])
 def test_no_line_holds_nan_or_infinity_or_a_key_twice(with_literals: Path, tmp_path: Path, name: str) -> None:
     """The trap: they load as numbers, and are trained."""
     out = tmp_path / "out.jsonl"

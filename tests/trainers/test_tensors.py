@@ -6,19 +6,15 @@ import pytest
 import torch
 
 from ng_capture import load
-from ng_capture.outputs.export.formats import FORMATS
+from ng_capture.outputs.forms import Form
+from tests.support.tables import TABLES, WRITTEN
 from tests.trainers.captured import CAPTURED
 from tests.trainers.conftest import Export
 
-TABLES = {"rows", *(name for name, known in FORMATS.items() if known.tables)}
 
-
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-@pytest.mark.parametrize("name", ["rows", "gym-response", *FORMATS])
-def test_tensors_are_what_was_captured_with_the_types_of_trainers(export: Export, name: str, ending: str) -> None:
-    if name not in TABLES:
-        ending = "jsonl"
-    for found, each in zip(load(export(name, ending=ending)).tensors(), CAPTURED, strict=True):
+@pytest.mark.parametrize(("name", "form"), [*WRITTEN, ("gym-response", Form.JSONL)])
+def test_tensors_are_what_was_captured_with_the_types_of_trainers(export: Export, name: str, form: Form) -> None:
+    for found, each in zip(load(export(name, ending=form)).tensors(), CAPTURED, strict=True):
         assert torch.equal(found["tokens"], torch.tensor(each.tokens, dtype=torch.int32))
         assert torch.equal(found["loss_mask"], torch.tensor(each.mask, dtype=torch.int8))
         assert (found["tokens"].dtype, found["loss_mask"].dtype) == (torch.int32, torch.int8)
@@ -26,8 +22,9 @@ def test_tensors_are_what_was_captured_with_the_types_of_trainers(export: Export
             assert torch.equal(found["logprobs"], torch.tensor(each.log_probs))
 
 
-def test_a_table_is_not_copied_and_says_nothing(export: Export) -> None:
-    loaded = load(export("rows", ending="parquet"))
+@pytest.mark.parametrize("ending", TABLES)
+def test_a_table_is_not_copied_and_says_nothing(export: Export, ending: str) -> None:
+    loaded = load(export("rows", ending=ending))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tensors = []
@@ -42,8 +39,9 @@ def test_a_table_is_not_copied_and_says_nothing(export: Export) -> None:
         assert places[1:] == ends[:-1]
 
 
-def test_tensors_outlive_the_file_and_the_loop(export: Export) -> None:
-    out = export("rows", ending="parquet")
+@pytest.mark.parametrize("ending", TABLES)
+def test_tensors_outlive_the_file_and_the_loop(export: Export, ending: str) -> None:
+    out = export("rows", ending=ending)
     tensors = list(load(out).tensors())
     out.unlink()
     assert [found["tokens"].tolist() for found in tensors] == [each.tokens for each in CAPTURED]

@@ -29,6 +29,10 @@ def from_table(path: Path) -> Dataset:
     return load_dataset("parquet", data_files=str(path), split="train")
 
 
+def from_arrow(path: Path) -> Dataset:
+    return Dataset.from_file(str(path))
+
+
 def by_load(path: Path) -> Dataset:
     return load(path).dataset()
 
@@ -36,8 +40,8 @@ def by_load(path: Path) -> Dataset:
 WAYS = [
     pytest.param("jsonl", from_lines, id="jsonl"),
     pytest.param("parquet", from_table, id="parquet"),
+    pytest.param("arrow", from_arrow, id="arrow"),
     pytest.param("jsonl", by_load, id="load-jsonl"),
-    pytest.param("parquet", by_load, id="load-parquet"),
 ]
 
 

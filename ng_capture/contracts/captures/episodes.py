@@ -8,7 +8,7 @@ import msgspec
 from ng_capture.contracts.captures.chains import forest_of
 from ng_capture.contracts.captures.exchange import Exchange, Shared, exchange_of, exchange_of_record
 from ng_capture.contracts.captures.exchange_lines import ExchangeLine
-from ng_capture.contracts.captures.gathering import EXCHANGES, RECORDS, Gathered, gather
+from ng_capture.contracts.captures.gathering import EXCHANGES, RECORDS, Gap, Gathered, gather
 from ng_capture.contracts.captures.parents import links_of
 from ng_capture.contracts.captures.rules import fault
 from ng_capture.contracts.captures.threads import strand_of
@@ -21,6 +21,17 @@ from ng_capture.contracts.sources import Source
 from ng_capture.files.names import FileKind
 from ng_capture.records.usage import total_usage
 
+READ_LOSSES = frozenset(
+    (
+        *("conversation_unavailable", "copied_context", "history_rewritten", "subagent_parent_unknown"),
+        *("failed_call_omitted", "retry_collapsed", "tool_output_not_captured", "reward_unavailable"),
+        *("request_fields_dropped", "stream_rebuilt", "choice_dropped", "content_type_unsupported"),
+        *("think_tags_split", "think_tags_in_text", "item_order_changed"),
+        *("output_unlinked", "output_duplicate", "link_by_position", "link_ambiguous"),
+        *("tokens_placeholder", "tokens_dropped", "tokens_incomplete", "tokens_multiple_items"),
+    )
+)
+"""The codes that reading captures may report."""
 _LINKS = frozenset({"model", "previous_response_id", "conversation", "prompt_cache_key"})
 """Parameters that differ from call to call by nature, or that the call itself tells."""
 
@@ -38,6 +49,8 @@ def episode_of(gathered: Gathered, options: Options, contract: str = "capture") 
     records = read_records(gathered.entries)
     lines, repeats = once_each(gathered.exchanges)
     faults = (*gathered.faults, *records.faults, *repeats)
+    if any(fault.rule == "tokens.conflicting_records" for fault in records.faults):
+        gathered = msgspec.structs.replace(gathered, gaps=(*gathered.gaps, ("token_records_conflicting", None)))
     calls = _Calls(lines, records, options)
     exchanges = _in_order(calls.exchanges)
     if not exchanges:
@@ -111,7 +124,7 @@ def _episode(
     parameters = next((each.parameters for each in main.exchanges), None)
     episode = Episode(
         contract=contract,
-        main=main.thread(total_usage(each.call.usage for each in exchanges), _extra(gathered, failed, repeated)),
+        main=main.thread(total_usage(each.call.usage for each in exchanges), _extra(gathered.gaps, failed, repeated)),
         rollout_id=gathered.rollout_id,
         request=parameters,
         omitted=tuple(each.answer for each in _in_order([*failed, *repeated, *choices])),
@@ -126,11 +139,11 @@ def _episode(
     return Read(episode, losses, gathered.faults, gathered.rollout_id)
 
 
-def _extra(gathered: Gathered, failed: Sequence[Exchange], repeated: Sequence[Exchange]) -> Json | None:
+def _extra(gaps: Sequence[Gap], failed: Sequence[Exchange], repeated: Sequence[Exchange]) -> Json | None:
     """What the main thread says of calls that are in no thread."""
     told: dict[str, object] = {}
-    if gathered.gaps:
-        told["gaps"] = [{"code": code} | ({"detail": detail} if detail else {}) for code, detail in gathered.gaps]
+    if gaps:
+        told["gaps"] = [{"code": code} | ({"detail": detail} if detail else {}) for code, detail in gaps]
     if failed:
         told["failed_calls"] = dict(sorted(Counter(each.category for each in failed).items()))
     if repeated:

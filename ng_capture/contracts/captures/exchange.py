@@ -1,7 +1,6 @@
 """One captured call: what was asked as turns, what was answered as one, and how both compare to others (3.5, 1)."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import takewhile
 
 import msgspec
@@ -18,6 +17,7 @@ from ng_capture.contracts.identity import content_digest
 from ng_capture.contracts.interface import Options
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.rules import pointer
+from ng_capture.contracts.times import timestamp_of
 from ng_capture.records.assembling import assemble
 from ng_capture.records.json_text import object_in, objects_in
 from ng_capture.records.streams import stream_events
@@ -33,8 +33,8 @@ class Exchange(msgspec.Struct, frozen=True, eq=False):
 
     `answer` is the turn of the model with all that is known of the call; `answered` tells that there is a good answer.
     `turns` are those of the request, None where nobody knows them; `holds` stands for them and the answer as a later
-    request sends them again, in `resent` turns. `agent` tells tools and system text apart, `previous` is the response
-    that the server is asked to go on with. Loss paths are pointers into the list of the rollout's lines.
+    request sends them again, `said` for the turns of that answer. `agent` tells system text and tools apart, `previous`
+    is the response that the server is asked to go on with. Loss paths are pointers into the list of the lines.
     """
 
     answer: Turn
@@ -42,7 +42,7 @@ class Exchange(msgspec.Struct, frozen=True, eq=False):
     turns: tuple[Turn, ...] | None
     heard: Heard
     holds: bytes | None
-    resent: int
+    said: tuple[bytes, ...]
     agent: tuple[str, str]
     tools: tuple[Tool, ...] | None = None
     parameters: Json | None = None
@@ -95,8 +95,9 @@ def exchange_of(line: ExchangeLine, record: Recorded | None, options: Options, s
     asked = dialect.asked(request, options) if dialect is not None and request else None
     if dialect is not None and response:
         said, resent = dialect.answered(response, options), _sent_again(dialect, response, options)
-    elif record is not None:
-        said, resent = answer_of(record.entry.fields.output_items, options)
+    elif record is not None or isinstance(value.get("output_items"), list):
+        items = value.get("output_items") if record is None else record.entry.fields.output_items
+        said, resent = answer_of(list(objects_in(items)), options)
     else:
         said, resent = Answered(None), ()
     place = pointer(line.index)
@@ -109,7 +110,7 @@ def exchange_of(line: ExchangeLine, record: Recorded | None, options: Options, s
         turns=None if asked is None else shared.turns(asked.turns, told, f"{place}/request"),
         heard=told,
         holds=told.then(resent) if asked is not None and resent else None,
-        resent=len(resent),
+        said=heard(resent).turns,
         agent=agent,
         tools=None if asked is None else shared.tools(asked.tools, agent[1]),
         parameters=None if asked is None else asked.parameters,
@@ -125,22 +126,25 @@ def exchange_of(line: ExchangeLine, record: Recorded | None, options: Options, s
 
 def exchange_of_record(record: Recorded, index: int, options: Options) -> Exchange:
     """The call of a token record that has no raw exchange: nobody knows in words what was asked."""
-    said, _ = answer_of(record.entry.fields.output_items, options)
+    said, resent = answer_of(record.entry.fields.output_items, options)
     place = pointer(index, "output_items")
     fields = record.entry.fields
-    call = ModelCall(
+    facts = _facts(record.facts)
+    call = msgspec.structs.replace(
+        facts,
         call_id=record.call_id or None,
         index=index,
         response_id=fields.response_id,
         model=fields.model or None,
-        completed_at=fields.created_at or None,
-        usage=_counted(record),
+        completed_at=fields.created_at or None if facts.completed_at is None else facts.completed_at,
+        usage=_counted(record) if facts.usage == UNKNOWN_USAGE else facts.usage,
         tokens=record.tokens,
         record=record.fields,
     )
     losses = tuple(msgspec.structs.replace(loss, path=place) for loss in said.losses)
     answer = msgspec.structs.replace(_answer(said.turn, call, place), place=place)
-    return Exchange(answer, True, None, _NOTHING_ASKED, None, 0, ("", ""), record=record, losses=losses)
+    said_again = heard(resent).turns
+    return Exchange(answer, True, None, _NOTHING_ASKED, None, said_again, ("", ""), record=record, losses=losses)
 
 
 def answer_of(items: Sequence[Mapping[str, object]], options: Options) -> tuple[Answered, tuple[Turn, ...]]:
@@ -196,33 +200,41 @@ def _model_call(value: Json, line: ExchangeLine, turn: Turn | None, record: Reco
     raw = line.raw
     said = turn.call if turn is not None and turn.call is not None else ModelCall()
     fields = record.entry.fields if record is not None else None
-    usage = raw.usage if raw.usage != UNKNOWN_USAGE else _told(value)
+    facts = _facts(value)
+    usage = raw.usage if raw.usage != UNKNOWN_USAGE else facts.usage
     if usage == UNKNOWN_USAGE and record is not None:
         usage = _counted(record)
     return msgspec.structs.replace(
-        said,
+        facts,
         call_id=raw.call_id or None,
         index=line.index,
         response_id=said.response_id or (fields.response_id if fields is not None else _text(value.get("response_id"))),
         model=raw.model or said.model or _text(value.get("model")) or (fields.model or None if fields else None),
-        server=_text(object_in(value.get("model_ref")).get("name")) or _text(value.get("model_server")),
-        dialect=_text(value.get("dialect")) or said.dialect,
-        finish_reason=raw.finish_reason or said.finish_reason or _text(value.get("finish_reason")),
+        dialect=facts.dialect or said.dialect,
+        finish_reason=raw.finish_reason or said.finish_reason or facts.finish_reason,
         status_code=raw.status_code,
         error_category=raw.category,
-        started_at=number_in(value, "started_at"),
-        completed_at=number_in(value, "completed_at"),
-        latency_ms=number_in(value, "latency_ms", "latency_total_ms"),
-        latency_ttft_ms=number_in(value, "latency_ttft_ms"),
         usage=usage,
+        usage_extra=said.usage_extra,
         tokens=record.tokens if record is not None and record.tokens is not None else said.tokens,
         record=record.fields if record is not None else None,
     )
 
 
-def _told(value: Json) -> Usage:
-    """The counts of a line that has no response: one of a table of calls, or a step record of the preview (5.2)."""
-    return Usage(*(count(value.get(name)) for name in Usage.__struct_fields__))
+def _facts(value: Json) -> ModelCall:
+    """What a captured line says of a call beside request and response; a line of a table of calls counts, too (5.2)."""
+    return ModelCall(
+        server=_text(object_in(value.get("model_ref")).get("name")) or _text(value.get("model_server")),
+        dialect=_text(value.get("dialect")),
+        finish_reason=_text(value.get("finish_reason")),
+        status_code=count(value.get("status_code")),
+        error_category=_text(value.get("error_category")),
+        started_at=number_in(value, "started_at"),
+        completed_at=number_in(value, "completed_at"),
+        latency_ms=number_in(value, "latency_ms", "latency_total_ms"),
+        latency_ttft_ms=number_in(value, "latency_ttft_ms"),
+        usage=Usage(*(count(value.get(name)) for name in Usage.__struct_fields__)),
+    )
 
 
 def _counted(record: Recorded) -> Usage:
@@ -240,17 +252,9 @@ def _answer(turn: Turn | None, call: ModelCall, place: str) -> Turn:
         call=call,
         copied=False,
         model_calls=1,
-        timestamp=_moment(call.completed_at),
+        timestamp=None if call.completed_at is None else timestamp_of(call.completed_at),
         place=f"{place}{made.place}",
     )
-
-
-def _moment(seconds: float | None) -> str | None:
-    """A time as ISO 8601 spells it, None for one that no calendar has."""
-    try:
-        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def _agent(asked: Asked) -> tuple[str, str]:

@@ -4,12 +4,14 @@ One rollout is in memory at a time, however large the directory is.
 """
 
 import io
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
 
 from ng_capture.contracts.captures.exchange_lines import ExchangeLine, faults_of
+from ng_capture.contracts.captures.lifecycle import LIFECYCLE, lost_calls_beside
 from ng_capture.contracts.captures.rules import fault, fault_of
 from ng_capture.contracts.episode import Json
 from ng_capture.contracts.interface import Refused
@@ -26,11 +28,13 @@ from ng_capture.records.raw_call import raw_call_of
 from ng_capture.records.token_entry import TokenEntry, Unreadable, decode_entry
 
 EXCHANGES = frozenset({FileKind.CAPTURE, FileKind.CAPTURE_INCOMPLETE})
-RECORDS = frozenset({FileKind.TOKENS, FileKind.INCOMPLETE})
+RECORDS = frozenset({FileKind.TOKENS}) | LIFECYCLE
 _READ = (FileKind.TOKENS, FileKind.CAPTURE)
-_GAPS = {
-    FileKind.CAPTURE_INCOMPLETE: "model_call_capture_incomplete",
-    FileKind.INCOMPLETE: "token_capture_incomplete",
+
+
+_UNREADABLE = {
+    FileKind.CAPTURE: "model_call_capture_records_unreadable",
+    FileKind.TOKENS: "token_records_unreadable",
 }
 
 
@@ -41,13 +45,17 @@ class EntryLine(msgspec.Struct, frozen=True, eq=False):
     whole: Json | None = None
 
 
+Gap = tuple[str, str | None]
+"""What is missing, with NeMo Gym's code where it has one, and how much of it."""
+
+
 class Gathered(msgspec.Struct, frozen=True, eq=False):
     """The lines of one rollout, in the order of its files. `gaps` are NeMo Gym's codes for what is missing (5.4)."""
 
     rollout_id: str
     exchanges: tuple[ExchangeLine, ...]
     entries: tuple[EntryLine, ...]
-    gaps: tuple[tuple[str, str | None], ...]
+    gaps: tuple[Gap, ...]
     faults: tuple[Fault, ...]
 
 
@@ -87,8 +95,8 @@ class _Rollout:
     def __init__(self, rollout_id: str) -> None:
         self.rollout_id = rollout_id
         self.faults = list[Fault]()
-        self.gaps = list[tuple[str, str | None]]()
-        self.damaged = 0
+        self.gaps = list[Gap]()
+        self.damaged = Counter[FileKind]()
         self._exchanges = list[ExchangeLine]()
         self._placer = Placer()
         self._wholes = dict[tuple[str, int], Json]()
@@ -105,7 +113,9 @@ class _Rollout:
         if surrogate:
             self.faults.append(fault_of(Defect(reason="lone_surrogate", file=file, line=line.number), "capture"))
         self.faults += faults_of(value, raw, file)
-        self._exchanges.append(ExchangeLine(line.data, raw, file, len(self._exchanges) + self.damaged))
+        self._exchanges.append(
+            ExchangeLine(line.data, raw, file, len(self._exchanges) + self.damaged[FileKind.CAPTURE])
+        )
 
     def add_record(self, file: str, line: Line) -> None:
         """Take a line of `.tokens.jsonl`; raises Unreadable."""
@@ -122,25 +132,37 @@ class _Rollout:
     def done(self) -> Gathered:
         placed = self._placer.finish()
         for entry in placed.damaged:
+            self.damaged[FileKind.TOKENS] += 1
             self.faults.append(fault_of(entry.locate(Defect(reason="damaged_line")), "tokens"))
         entries = [EntryLine(entry, self._wholes.get((entry.file, entry.line))) for entry in placed.entries]
-        if self.damaged:
-            self.gaps.append(("model_call_capture_records_unreadable", f"count={self.damaged}"))
+        for kind, code in _UNREADABLE.items():
+            if self.damaged[kind]:
+                self.gaps.append((code, f"count={self.damaged[kind]}"))
         return Gathered(self.rollout_id, tuple(self._exchanges), tuple(entries), tuple(self.gaps), tuple(self.faults))
 
 
 def _of_files(files: RolloutFiles) -> Gathered:
     rollout = _Rollout(shown(files.rollout_id))
-    for name in files.names:
-        if name.kind in _GAPS:
-            family = "capture" if name.kind is FileKind.CAPTURE_INCOMPLETE else "tokens"
-            rollout.faults.append(fault_of(Defect(reason="capture_incomplete", file=name.shown), family))
-            rollout.gaps.append((_GAPS[name.kind], None))
     for kind in _READ:
         for name in files.of_kind(kind):
             with CaptureFile(files.path(name), name.compression) as file:
                 _read(file, name.shown, kind, rollout)
-    return rollout.done()
+    gathered = rollout.done()
+    lost = lost_calls_beside(files, {line.entry.call_id for line in gathered.entries})
+    marked = files.of_kind(FileKind.CAPTURE_INCOMPLETE)
+    return msgspec.structs.replace(
+        gathered,
+        gaps=(
+            *gathered.gaps,
+            *([("token_capture_incomplete", None)] if lost else []),
+            *(("model_call_capture_incomplete", None) for _ in marked),
+        ),
+        faults=(
+            *gathered.faults,
+            *(fault_of(defect, "tokens") for defect in lost),
+            *(fault_of(Defect(reason="capture_incomplete", file=name.shown), "capture") for name in marked),
+        ),
+    )
 
 
 def _read(file: CaptureFile, name: str, kind: FileKind, rollout: _Rollout) -> None:
@@ -158,7 +180,7 @@ def _read(file: CaptureFile, name: str, kind: FileKind, rollout: _Rollout) -> No
                 defect = Defect(reason="missing_newline", file=name, line=line.number)
                 rollout.faults.append(fault_of(defect, family))
         except Unreadable as error:
-            rollout.damaged += kind is FileKind.CAPTURE
+            rollout.damaged[kind] += 1
             if first and _opens_a_document(line.data):
                 defect = Defect(reason="not_one_object_per_line", file=name, line=line.number)
                 rollout.faults.append(fault_of(defect, family))
@@ -167,7 +189,7 @@ def _read(file: CaptureFile, name: str, kind: FileKind, rollout: _Rollout) -> No
         first = False
     if file.fault is not None:
         reason = "file_truncated" if file.fault.truncated else "damaged_line"
-        rollout.damaged += kind is FileKind.CAPTURE
+        rollout.damaged[kind] += 1
         rollout.faults.append(fault_of(Defect(reason=reason, file=name, line=file.fault.number), family))
 
 
@@ -210,7 +232,8 @@ def _of_lines(source: Source) -> Iterator[Gathered | Refused]:
         try:
             (rollout.add_record if known.is_record else rollout.add_exchange)(source.name, line)
         except Unreadable as error:
-            family = "tokens" if known.is_record else "capture"
+            family, kind = ("tokens", FileKind.TOKENS) if known.is_record else ("capture", FileKind.CAPTURE)
+            rollout.damaged[kind] += 1
             rollout.faults.append(fault_of(error.defect.at(file=source.name, line=line.number), family))
         if last[known.rollout_id] == line.number:
             yield open_.pop(known.rollout_id).done()

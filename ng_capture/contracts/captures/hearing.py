@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ng_capture.contracts.episode import Content, Media, Role, Text, ToolCall, ToolResult, Turn
-from ng_capture.contracts.identity import content_digest
+from ng_capture.contracts.episode import Content, Role, Text, ToolCall, ToolResult, Turn
+from ng_capture.contracts.sameness import parsed, words
 from ng_capture.records.json_text import encode_json
 
 _NOTHING = hashlib.sha256(b"ng-capture-conversation").digest()
@@ -63,33 +63,22 @@ def _after(state: bytes, digest: bytes) -> bytes:
 
 def _turn(turn: Turn) -> bytes:
     role = Role.SYSTEM if turn.role is Role.DEVELOPER else turn.role
-    said = [*_content(turn.content, stripped=role is Role.ASSISTANT), [_call(call) for call in turn.calls]]
-    return _digest([role, *said])
+    said = words(turn.content)
+    if role is Role.ASSISTANT and isinstance(said, str):
+        # harnesses take the spaces around an answer off
+        said = said.strip()
+    return _digest([role, said, [[call.call_id, call.name, _arguments(call)] for call in turn.calls]])
 
 
-def _content(content: Content | None, *, stripped: bool) -> Iterator[object]:
-    """What is said; that of a model without the spaces around it, which harnesses take off."""
-    for part in (Text(content),) if isinstance(content, str) else content or ():
-        if isinstance(part, Text):
-            text = part.text.strip() if stripped else part.text
-            if text:
-                yield text
-        elif isinstance(part, Media):
-            yield [part.kind, part.source]
-        else:
-            yield [part.kind, content_digest(part.value)]
-
-
-def _call(call: ToolCall) -> object:
+def _arguments(call: ToolCall) -> object:
     try:
-        arguments = content_digest(call.value)
-    except (ValueError, RecursionError):
-        arguments = call.arguments.strip()
-    return [call.call_id, call.name, arguments]
+        return parsed(call)
+    except RecursionError:
+        return call.arguments
 
 
 def _result(result: ToolResult) -> bytes:
-    return _digest([result.call_id, *_content(result.content, stripped=False)])
+    return _digest([result.call_id, words(result.content)])
 
 
 def _digest(value: object) -> bytes:

@@ -58,15 +58,20 @@ class _Conversations:
 
     def __init__(self, exchanges: Sequence[Exchange]) -> None:
         self._exchanges = exchanges
+        self._said = frozenset(digest for each in exchanges for digest in each.said)
         self._holding: dict[bytes, list[int]] = defaultdict(list)
         for at, exchange in enumerate(exchanges):
             if exchange.holds is not None:
                 self._holding[exchange.holds].append(at)
 
     def link_of(self, at: int) -> Link:
-        """The call whose conversation is the longest beginning of a request; of several the last before it."""
+        """The call whose conversation is the longest beginning of a request; of several the last before it.
+
+        No later answer may stand in the request: then what stands before that was changed, and nothing is gone on with.
+        """
         mine = self._exchanges[at]
-        for matched in range(len(mine.turns or ()), 0, -1):
+        answers = [place for place, digest in enumerate(mine.heard.turns) if digest in self._said]
+        for matched in range(len(mine.turns or ()), answers[-1] if answers else 0, -1):
             fit = [each for each in self._holding.get(mine.heard.begins[matched], ()) if self._precedes(each, at)]
             if fit:
                 return Link(max(fit, key=lambda each: self._likelihood(each, mine)), "conversation", matched)

@@ -12,7 +12,7 @@ not_one_object_per_line | error | the file holds JSON, but not one object a line
 file_truncated | error | a compressed file ends inside its stream
 bom | info | a byte order mark at the very start of a file, skipped
 lone_surrogate | warning | a text holds an escaped half of a surrogate pair
-capture_incomplete | warning | a marker says that a call was lost
+capture_incomplete | warning | a call was lost: announced or marked, and not there
 rollout_id_mismatch | error | a line names another rollout than its file
 conflicting_records | error | one call id, two contents; the first counts
 duplicate_record | info | one call id, the same content again; counted once
@@ -47,6 +47,7 @@ tokens.logprob_sentinel | error | a log probability that no sampled token can ha
 tokens.logprob_all_zero | warning | every log probability of a call is 0.0
 tokens.multiple_token_items | error | more than one item of a response carries token fields
 tokens.delta_unresolvable | error | a delta record whose full prompt cannot be put together
+tokens.state_unreadable | error | the lifecycle file cannot be read, so marks may be lost
 tokens.none | error | no call has prompt ids, generated ids and log probabilities
 tokens.link_ambiguous | error | calls with the identical sequence fit equally well as the parent of a call
 """

@@ -64,7 +64,7 @@ class Strand:
         """A call that goes on with the last one: what is new of its request is told."""
         turns = exchange.turns or ()
         if link.how == "conversation":
-            for turn in turns[link.matched - self.exchanges[-1].resent : link.matched]:
+            for turn in turns[link.matched - len(self.exchanges[-1].said) : link.matched]:
                 self._give(self._answers[-1], turn.results)
             self._tell(exchange, turns[link.matched :])
         elif link.how == "server":

@@ -11,8 +11,11 @@ from ng_capture.contracts.episode import Json, Tokens
 from ng_capture.contracts.rules import Fault
 from ng_capture.records.defects import Defect
 from ng_capture.records.ids import IdSequence
+from ng_capture.records.json_text import object_in
 from ng_capture.records.token_entry import TokenEntry
 
+FACTS = "ng_capture_call"
+"""The field of a record in a table of calls that holds what its raw exchange told."""
 ARRAYS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
 
 
@@ -21,7 +24,8 @@ class Recorded(msgspec.Struct, frozen=True, eq=False):
 
     `tokens` is None where an array is missing or faulty; `fields` are then those of all the line, else those beside the
     arrays. `parent` is the call that it continues: as recorded, else the one with whose whole sequence its prompt
-    begins. `prompt` and `full` are None where ids are faulty, or a delta leads to no full record.
+    begins. `prompt` and `full` are None where ids are faulty, or a delta leads to no full record. `facts` are what a
+    table of calls tells beside the record.
     """
 
     entry: TokenEntry
@@ -30,6 +34,7 @@ class Recorded(msgspec.Struct, frozen=True, eq=False):
     parent: str | None
     prompt: IdSequence | None
     full: IdSequence | None
+    facts: Json
 
     @property
     def call_id(self) -> str:
@@ -58,8 +63,9 @@ def read_records(lines: Sequence[EntryLine]) -> Records:
     for call_id, line in whole.items():
         faults += (fault_of(line.entry.locate(defect), "tokens") for defect in _defects(line.entry))
         tokens = _tokens(line.entry, pool)
-        fields = dict(line.entry.rest) if tokens is not None else _all_fields(line)
-        read[call_id] = Recorded(line.entry, fields, tokens, None, line.entry.prompt, line.entry.full)
+        fields = dict(line.entry.rest) if tokens is not None else dict(_all_fields(line))
+        facts = object_in(fields.pop(FACTS, None))
+        read[call_id] = Recorded(line.entry, fields, tokens, None, line.entry.prompt, line.entry.full, facts)
     links = dict(_links(read))
     linked = {key: msgspec.structs.replace(each, parent=links.get(key)) for key, each in read.items()}
     return Records(linked, tuple(faults))

@@ -2,21 +2,20 @@
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from ng_capture.contracts.dialects.chat_parameters import parameters_of, tools_of
+from ng_capture.contracts.dialects.chat_parts import content_of, parts_of, rests_of
 from ng_capture.contracts.dialects.fields import arguments_text, opaque, others, text_in, tokens_in
 from ng_capture.contracts.dialects.history import History
 from ng_capture.contracts.dialects.interface import Answered, Asked, Dialect
-from ng_capture.contracts.dialects.media import data_url, media_type_of
 from ng_capture.contracts.dialects.thinking import cut_think_tags
 from ng_capture.contracts.episode import (
     Content,
     Json,
-    Media,
     ModelCall,
     Opaque,
-    Part,
     Role,
-    Text,
     Thought,
     Tokens,
     ToolCall,
@@ -24,6 +23,7 @@ from ng_capture.contracts.episode import (
     Turn,
 )
 from ng_capture.contracts.interface import Options
+from ng_capture.contracts.items.parts import without
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.rules import pointer
 from ng_capture.records.json_text import decode_exact, object_in, objects_in
@@ -31,9 +31,15 @@ from ng_capture.records.usage import decode_usage
 
 NAME = "chat"
 REASONING_FIELDS = ("reasoning_content", "reasoning")
+FIELDS = "fields"
+"""The key of `Thought.item` under which stand the fields of a message that held it."""
 TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs", "routed_experts")
+LEGACY_CALL = ["function_call"]
+"""What that key holds of a call of before tools."""
 _ROLES = {role.value: role for role in Role if role != Role.EVENT}
 _READ = ("role", "content", *REASONING_FIELDS, "refusal", "audio", "tool_calls", "function_call", *TOKEN_FIELDS)
+_TOLD = ("id", "object", "model", "choices", "usage", "prompt_token_ids")
+_CHOICE = ("index", "message", "finish_reason", "token_ids", *TOKEN_FIELDS)
 _COUNTED = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 _COUNTED_DETAILS = {"prompt_tokens_details": ("cached_tokens",), "completion_tokens_details": ("reasoning_tokens",)}
 
@@ -63,6 +69,9 @@ def answered(response: Json, options: Options) -> Answered:
     message = {"role": "assistant", **object_in(choice.get("message"))}
     place = pointer("choices", 0, "message")
     turn, losses = message_turn(message, options, place, _call(response, choice))
+    beside = {"envelope": without(response, *_TOLD), "choice": without(choice, *_CHOICE)}
+    item = {**(turn.item or {}), **{key: rest for key, rest in beside.items() if rest}}
+    turn = msgspec.structs.replace(turn, item=item or None)
     if len(choices) > 1:
         losses = (*losses, Loss("choice_dropped", pointer("choices", 1), len(choices) - 1))
     return Answered(turn, losses)
@@ -80,6 +89,7 @@ def message_turn(
     if role is None:
         return Turn(Role.USER, (opaque("message", value),), place=place), ()
     thoughts, content, losses = list(_thoughts(message)), _content(message), tuple[Loss, ...]()
+    rests = rests_of(message.get("content"))
     if role == Role.ASSISTANT and isinstance(content, str):
         cut = cut_think_tags(content, options.thinking, chat=True)
         if cut.thought is not None:
@@ -95,20 +105,21 @@ def message_turn(
         call=call or (ModelCall(dialect=NAME, tokens=tokens) if tokens is not None else None),
         copied=role == Role.ASSISTANT and call is None,
         model_calls=None if call is None else 1,
-        item=others(message, *_READ),
+        item={**(others(message, *_READ) or {}), **({} if rests is None else {"content": rests})} or None,
         place=place,
     )
     return turn, losses
 
 
 def _thoughts(message: Json) -> Iterator[Thought]:
-    """Reasoning that has a field of its own; two fields of one text are one."""
-    told: list[str] = []
+    """Reasoning that has a field of its own; fields of one text are one."""
+    told: dict[str, list[str]] = {}
     for field in REASONING_FIELDS:
         text = text_in(message, field)
-        if text is not None and text not in told:
-            told.append(text)
-            yield Thought(summary=(text,), item={"field": field})
+        if text is not None:
+            told.setdefault(text, []).append(field)
+    for text, fields in told.items():
+        yield Thought(summary=(text,), item={FIELDS: fields})
 
 
 def _content(message: Json) -> Content | None:
@@ -119,45 +130,8 @@ def _content(message: Json) -> Content | None:
     if refusal is not None:
         parts.append(Opaque("refusal", {"type": "refusal", "refusal": refusal}))
     if isinstance(audio, dict):
-        parts.append(Opaque("audio", {"type": "audio", "audio": audio}))
+        parts.append(Opaque("audio", audio))
     return tuple(parts)
-
-
-def content_of(content: object) -> Content | None:
-    """A content as it is: a text, parts, or nothing."""
-    if content is None or isinstance(content, str):
-        return content
-    return tuple(parts_of(content))
-
-
-def parts_of(content: object) -> Iterator[Part]:
-    """The parts of a content; what is none of them is opaque."""
-    if isinstance(content, str) and content:
-        yield Text(content)
-    elif isinstance(content, list):
-        yield from map(_part, content)
-    elif content is not None and not isinstance(content, str):
-        yield opaque("content", content)
-
-
-def _part(value: object) -> Part:
-    if isinstance(value, str):
-        return Text(value)
-    part = object_in(value)
-    match part.get("type"):
-        case "text" if isinstance(text := part.get("text"), str):
-            return Text(text)
-        case "image_url":
-            source = part.get("image_url")
-            url = source if isinstance(source, str) else object_in(source).get("url")
-            if isinstance(url, str):
-                return Media("image", url, media_type_of(url))
-        case "input_audio":
-            sound = object_in(part.get("input_audio"))
-            data, kind = sound.get("data"), sound.get("format")
-            if isinstance(data, str) and isinstance(kind, str):
-                return Media("audio", data_url(f"audio/{kind}", data), f"audio/{kind}")
-    return opaque(str(part.get("type", "unknown")), value)
 
 
 def _calls(message: Json) -> Iterator[ToolCall]:
@@ -168,7 +142,7 @@ def _calls(message: Json) -> Iterator[ToolCall]:
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
         name = text_in(legacy, "name") or ""
-        yield ToolCall(None, name, arguments_text(legacy.get("arguments")), item={"field": "function_call"})
+        yield ToolCall(None, name, arguments_text(legacy.get("arguments")), item={FIELDS: LEGACY_CALL})
 
 
 def tool_call(call: Json) -> ToolCall:
@@ -193,10 +167,13 @@ def _decoded(text: str) -> Json:
 
 
 def _result(message: Json) -> ToolResult:
+    """A tool's message; the role of one of before tools is kept."""
+    rests = rests_of(message.get("content"))
+    rest = others(message, "content", "tool_call_id", *(["role"] if message.get("role") == "tool" else [])) or {}
     return ToolResult(
         call_id=text_in(message, "tool_call_id"),
         content=content_of(message.get("content")),
-        item=others(message, "role", "content", "tool_call_id"),
+        item={**rest, **({} if rests is None else {"content": rests})} or None,
     )
 
 

@@ -18,7 +18,8 @@ class History:
     def __init__(self) -> None:
         self._turns: list[Turn] = []
         self._results: defaultdict[int, list[ToolResult]] = defaultdict(list)
-        self._callers: defaultdict[str, list[int]] = defaultdict(list)
+        self._callers: dict[str, int] = {}
+        self._unanswered: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         self._open: dict[int, list[int]] = {}
         self._by_place: dict[int, str] = {}
         self._assistant: int | None = None
@@ -32,26 +33,29 @@ class History:
             self._assistant = at
         if turn.calls:
             self._open[at] = list(range(len(turn.calls)))
-        for call in turn.calls:
+        for index, call in reversed(list(enumerate(turn.calls))):
             if call.call_id:
-                self._callers[call.call_id].append(at)
+                self._callers[call.call_id] = at
+                self._unanswered[call.call_id].append((at, index))
 
     def answer(self, result: ToolResult, place: str, name: str | None = None) -> None:
         """What a tool gave back; `name` is the tool's, where the dialect tells it instead of a call."""
         found = self._named(result.call_id) if result.call_id else self._next(name)
         if found is None:
             self._losses.append(Loss("output_unlinked", place))
-            self._results[self._last_assistant(place)].append(result)
-            return
-        at, index = found
-        if index is not None:
-            self._open[at].remove(index)
-        if not result.call_id:
-            self._losses.append(Loss("link_by_position", place))
-            self._by_place[at] = place
-            call = self._turns[at].calls[index or 0]
-            result = msgspec.structs.replace(result, call_id=call.call_id)
+            at = self._last_assistant(place)
+        else:
+            at, index = found
+            if index is not None:
+                self._open[at].remove(index)
+            if not result.call_id:
+                self._losses.append(Loss("link_by_position", place))
+                self._by_place[at] = place
+                call = self._turns[at].calls[index or 0]
+                result = msgspec.structs.replace(result, call_id=call.call_id)
         self._results[at].append(result)
+        if at < len(self._turns) - 1:
+            self._losses.append(Loss("item_order_changed", place))
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -72,15 +76,12 @@ class History:
 
     def _named(self, call_id: str) -> tuple[int, int | None] | None:
         """The latest call of that id that has no result yet, else the latest; servers give ids again and again."""
-        callers = self._callers.get(call_id)
-        if not callers:
-            return None
-        for at in reversed(callers):
-            calls = self._turns[at].calls
-            for index in self._open[at]:
-                if calls[index].call_id == call_id:
-                    return at, index
-        return callers[-1], None
+        waiting = self._unanswered.get(call_id, [])
+        while waiting:
+            at, index = waiting.pop()
+            if index in self._open[at]:
+                return at, index
+        return (self._callers[call_id], None) if call_id in self._callers else None
 
     def _next(self, name: str | None) -> tuple[int, int] | None:
         """The first call without a result of the turn that called last."""

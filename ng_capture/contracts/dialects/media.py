@@ -1,5 +1,6 @@
 """Images and sounds as data URLs and addresses."""
 
+import hashlib
 import re
 from typing import NamedTuple
 
@@ -28,3 +29,10 @@ def media_type_of(source: str) -> str | None:
     """What kind of data a data URL says it holds; None for an address."""
     parsed = parse_data_url(source)
     return parsed.media_type or None if parsed else None
+
+
+def omitted(kind: str, source: str) -> str:
+    """The text that stands for a medium that has no place: its address, or the digest of what a data URL holds."""
+    if source.startswith("data:"):
+        source = f"sha256 {hashlib.sha256(source.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return f"[{kind} omitted: {source}]"

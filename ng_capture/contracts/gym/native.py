@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ng_capture import __version__
-from ng_capture.contracts.episode import Episode, Json, Role, Thread, Turn
+from ng_capture.contracts.episode import Episode, Json, Role, Text, Thread, Turn
 from ng_capture.contracts.gym.envelope import written_parameters, written_response, written_tools
 from ng_capture.contracts.gym.left_out import left_out
 from ng_capture.contracts.gym.terminus import commands_of
@@ -52,6 +52,8 @@ def pair_of(episode: Episode, options: Options) -> Pair:
     instructions = _instructions(turns[:border])
     if instructions is not None:
         request["instructions"] = instructions
+        if isinstance(turns[0].content, tuple) and len(turns[0].content) > 1:
+            writing.losses.append(Loss("parts_flattened", turns[0].place))
     asked, made = list[Json](), list[Json]()
     for at, turn in enumerate(turns):
         if turn.role == Role.EVENT:
@@ -76,6 +78,9 @@ def _instructions(turns: Sequence[Turn]) -> str | None:
     first = turns[0] if turns else None
     if first is None or first.role != Role.SYSTEM or (first.extra or {}).get("role") != "instructions":
         return None
+    if isinstance(first.content, tuple) and all(isinstance(part, Text) for part in first.content):
+        # as Gym joins the blocks of a system text (contracts.md 4.1)
+        return "\n".join(part.text for part in first.content if isinstance(part, Text) and part.text)
     return first.content if isinstance(first.content, str) else None
 
 

@@ -52,8 +52,9 @@ class Writing:
         """What another side than the model said."""
         if turn.results:
             self._lose("step_fields_dropped", turn, "observation", len(turn.results))
-        if isinstance(turn.content, tuple) and len(turn.content) == 1 and isinstance(part := turn.content[0], Opaque):
-            return [self._opaque(part, turn)]
+        alone = turn.content[0] if isinstance(turn.content, tuple) and len(turn.content) == 1 else None
+        if turn.role == Role.SYSTEM and isinstance(alone, Opaque):
+            return [self._opaque(alone, turn)]
         if output:
             self._lose("system_step_in_output", turn)
         content = lowered(turn.content, False, turn.place, self.losses.append)
@@ -64,7 +65,8 @@ class Writing:
         told = list(objects_in((turn.extra or {}).get("messages")))
         if told and isinstance(turn.content, tuple):
             return self._several(turn, turn.content, told, output)
-        if turn.content or turn.item is not None or not (turn.thoughts or turn.calls or turn.results):
+        stood_there = "role" in (turn.item or {})
+        if turn.content or stood_there or not (turn.thoughts or turn.calls or turn.results):
             content = lowered(turn.content, True, turn.place, self.losses.append)
             new_id = self._id("msg_", 0, turn.content) if output else None
             return [spell_message("assistant", content, turn.item, new_id)]

@@ -4,10 +4,12 @@ Its receipt says how it was made; the same is made again, and every row must be 
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from struct import pack, unpack
+from typing import Any
 
 import msgspec
 
@@ -16,11 +18,15 @@ from ng_capture.files.listing import Listing
 from ng_capture.files.names import FileKind
 from ng_capture.files.reading import CaptureFile
 from ng_capture.outputs.chunks import joined
+from ng_capture.outputs.dataset import faults_of
 from ng_capture.outputs.documents import ReceiptFile, text_lines
+from ng_capture.outputs.export.alignment import NOTHING, aligned
 from ng_capture.outputs.export.choices import NO_CHOICE, Export
+from ng_capture.outputs.export.formats import FORMATS
 from ng_capture.outputs.export.formats.interface import Arrays, Record
 from ng_capture.outputs.export.reading import UNREADABLE, arrays_of
 from ng_capture.outputs.export.text.differences import differences
+from ng_capture.outputs.forms import Form, form_of
 from ng_capture.outputs.parts import Part
 from ng_capture.outputs.rebuild import Rebuilt, rebuild, unit_of
 from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
@@ -30,12 +36,18 @@ from ng_capture.records.json_text import decode_json
 from ng_capture.records.snapshot import InputFile
 from ng_capture.verdicts.judging import Judging, Policy
 
-_PARQUET = ".parquet"
 _TOLERANCE = 1e-6
 _SENTINEL = -9999.0
 _SHOWN = 60
 _TEXT = (Shape.MESSAGES, Shape.PAIRS)
 _OF_THE_ROLLOUT = ("rollout_id", "_ng_rollout_id", "trajectory_ids", "trajectory_index", "n_trajectories", "row_weight")
+_BROKEN_BY: Mapping[str, str] = {
+    **dict.fromkeys(("reward", "score", "rewards", *_OF_THE_ROLLOUT), "I18"),
+    **dict.fromkeys(("group_id", "uid", "group_index"), "I19"),
+}
+"""What another value in a field breaks; in any other it is I7."""
+_MAY_CHANGE = frozenset({"tool_version", "sources"})
+"""Fields that tell of the making: by another version, before the rollout was sealed."""
 
 
 class Breach(msgspec.Struct, frozen=True):
@@ -76,8 +88,8 @@ def prove(output: str, receipt: str, listing: Listing, rows: RowsFile | None, jo
     options = told.options(_Options)
     if options.rollouts is not None and rows is None:
         raise UsageError(f"{receipt}: made with the finished rows {options.rollouts.name}", hint="--rollouts FILE")
-    if not told.describes(Path(output)):
-        yield Breach(None, None, "receipt", f"{output} is not what its receipt describes")
+    for fault in _faults(output, told, options):
+        yield Breach(None, None, "receipt", fault)
     how = Rebuild(
         shape=options.to,
         judging=Judging(options.policy, options.policy_model, options.infer_links),
@@ -87,9 +99,25 @@ def prove(output: str, receipt: str, listing: Listing, rows: RowsFile | None, jo
     )
     changed = list[Breach]()
     results = _watched(rebuild(listing, rows, how, jobs, _wanted(options.part, how, told)), told, changed)
-    made = (decode_json(joined(line)).value for each in results for line in each.lines)
+    made: Iterator[Any] = (decode_json(joined(line)).value for each in results for line in each.lines)
+    if options.to is Shape.ROWS and form_of(output) is not Form.JSONL:
+        from ng_capture.outputs.tables.columns import in_columns
+
+        made = map(in_columns, made)
     yield from _compared(options.to, _records(output), made)
     yield from changed
+
+
+def _faults(output: str, receipt: ReceiptFile, options: _Options) -> Iterator[str]:
+    data = Path(output)
+    if form_of(output) is Form.DIRECTORY:
+        data /= Path(receipt.output.name).name
+        half = None if options.part is None else options.part.half
+        known = FORMATS.get(options.to.value)
+        columns = {} if known is None else known.columns
+        yield from faults_of(output, half, columns, data.name, receipt.output.sha256)
+    if not receipt.describes(data):
+        yield f"{data} is not what its receipt describes"
 
 
 def _wanted(part: Part | None, how: Rebuild, receipt: ReceiptFile) -> Callable[[VerifyTask], bool] | None:
@@ -126,11 +154,20 @@ def _digests(files: Iterable[InputFile]) -> frozenset[InputFile]:
     return frozenset(file for file in files if not file.name.endswith(f".{FileKind.STATE}"))
 
 
-def _records(output: str) -> Iterator[object]:
-    if output.endswith(_PARQUET):
-        from ng_capture.outputs.parquet import read_records
+class _Damaged(msgspec.Struct, frozen=True):
+    """What stands where a table cannot be read any further."""
 
-        yield from read_records(output)
+    why: str
+
+
+def _records(output: str) -> Iterator[object]:
+    if form_of(output) is not Form.JSONL:
+        from ng_capture.outputs.tables.reading import read_records
+
+        try:
+            yield from read_records(output)
+        except UsageError as error:
+            yield _Damaged(error.message)
         return
     with CaptureFile(output) as file:
         for line in text_lines(file.lines()):
@@ -143,14 +180,19 @@ def _records(output: str) -> Iterator[object]:
 def _compared(shape: Shape, rows: Iterator[object], made: Iterator[object]) -> Iterator[Breach]:
     before: object = None
     index = 0
-    for row, wanted in _aligned(rows, made, lambda one, other: _alike(shape, one, other)):
-        if wanted is _NOTHING:
+    for row, wanted in aligned(rows, made, lambda one, other: _alike(shape, one, other)):
+        if isinstance(row, _Damaged):
+            yield Breach(index, None, "I7", row.why)
+            # what stands behind it is not known; what the captures are still is
+            deque(made, maxlen=0)
+            return
+        if wanted is NOTHING:
             again = before is not None and _alike(shape, row, before)
             message = (
                 "the row stands there twice: its tokens are trained twice" if again else "no capture makes this row"
             )
             yield Breach(index, None, "I5" if again else "I1", message)
-        elif row is _NOTHING:
+        elif row is NOTHING:
             yield Breach(index, None, "I6", "a row is missing: what it trains is trained nowhere")
             continue
         elif not isinstance(row, dict) or not isinstance(wanted, dict):
@@ -166,9 +208,6 @@ def _compared(shape: Shape, rows: Iterator[object], made: Iterator[object]) -> I
         index += 1
 
 
-_NOTHING = object()
-
-
 def _alike(shape: Shape, one: object, other: object) -> bool:
     """True for rows that are equal, or hold the same tokens and mask: a table spells the rest otherwise."""
     if one == other:
@@ -180,41 +219,24 @@ def _alike(shape: Shape, one: object, other: object) -> bool:
     return (here.tokens, here.loss_mask) == (there.tokens, there.loss_mask)
 
 
-def _aligned(
-    rows: Iterator[object], made: Iterator[object], alike: Callable[[object, object], bool]
-) -> Iterator[tuple[object, object]]:
-    """Rows beside what they should be; a row too many or too few shifts only itself."""
-    left, right = list[object](), list[object]()
-
-    def ahead(waiting: list[object], source: Iterator[object], count: int) -> None:
-        while len(waiting) < count and (each := next(source, _NOTHING)) is not _NOTHING:
-            waiting.append(each)
-
-    while True:
-        ahead(left, rows, 2)
-        ahead(right, made, 2)
-        if not left and not right:
-            return
-        if not left:
-            yield _NOTHING, right.pop(0)
-        elif not right or (not alike(left[0], right[0]) and len(left) > 1 and alike(left[1], right[0])):
-            yield left.pop(0), _NOTHING
-        elif not alike(left[0], right[0]) and len(right) > 1 and alike(left[0], right[1]):
-            yield _NOTHING, right.pop(0)
-        else:
-            yield left.pop(0), right.pop(0)
-
-
 def _of_row(shape: Shape, index: int, row: Record, wanted: Record) -> Iterator[Breach]:
     try:
         found = arrays_of(shape, row)
     except UNREADABLE as error:
         yield Breach(index, None, "I7", f"no row of {shape.value}: {error!r}")
         return
+    if not _are_numbers(found):
+        yield Breach(index, None, "I7", f"no row of {shape.value}: something in its arrays is no number")
+        return
     breaches = [*_own(index, found), *_against(index, found, arrays_of(shape, wanted))]
     yield from breaches
     if not breaches:
         yield from _other_fields(index, row, wanted)
+
+
+def _are_numbers(found: Arrays) -> bool:
+    whole = all(isinstance(each, int) for array in (found.tokens, found.loss_mask) for each in array)
+    return whole and all(isinstance(each, int | float) for each in found.log_probs or ())
 
 
 def _own(index: int, found: Arrays) -> Iterator[Breach]:
@@ -258,14 +280,13 @@ def _against(index: int, found: Arrays, wanted: Arrays) -> Iterator[Breach]:
 
 
 def _other_fields(index: int, row: Record, wanted: Record) -> Iterator[Breach]:
-    """Rewards, groups and what else a row tells; a table tells some of it in another form."""
-    names = {"reward": "I18", "score": "I18", "rewards": "I18", "group_id": "I19", "uid": "I19", "group_index": "I19"}
-    names |= dict.fromkeys(_OF_THE_ROLLOUT, "I18")
-    for name in sorted(names.keys() & wanted.keys()):
-        found, right = _comparable(row.get(name)), _comparable(wanted[name])
-        if found != right:
-            message = f"{name} is {_shown(row.get(name))}, the captures make it {_shown(wanted[name])}"
-            yield Breach(index, None, names[name], message)
+    """Rewards, groups and whatever else a row tells."""
+    for name in sorted((row.keys() | wanted.keys()) - _MAY_CHANGE):
+        found, right = _comparable(row.get(name)), _comparable(wanted.get(name))
+        # a value that is no number is not equal to itself
+        if found != right and repr(found) != repr(right):
+            message = f"{name} is {_shown(row.get(name))}, the captures make it {_shown(wanted.get(name))}"
+            yield Breach(index, None, _BROKEN_BY.get(name, "I7"), message)
 
 
 def _comparable(value: object) -> object:
@@ -280,7 +301,7 @@ def _shown(value: object) -> str:
 def _first(found: Sequence[object], wanted: Sequence[object]) -> int | None:
     if found == wanted:
         return None
-    pairs = zip_longest(found, wanted, fillvalue=_NOTHING)
+    pairs = zip_longest(found, wanted, fillvalue=NOTHING)
     return next((place for place, (one, other) in enumerate(pairs) if one != other), None)
 
 

@@ -17,9 +17,10 @@ def shape_of(columns: Iterable[str]) -> Shape | None:
     there = frozenset(columns)
     if there >= _ROWS:
         return Shape.ROWS
-    for name, known in FORMATS.items():
-        if there >= known.columns.keys():
-            return Shape(name)
+    # some have the columns of another and more
+    fitting = [name for name, known in FORMATS.items() if there >= known.columns.keys()]
+    if fitting:
+        return Shape(max(fitting, key=lambda name: len(FORMATS[name].columns)))
     return Shape.GYM_RESPONSE if "response" in there else None
 
 
@@ -44,4 +45,7 @@ def _ours(row: Record) -> Arrays:
         tokens = [*prompt, *generation]
         mask += [0] * added + [1] * len(generation)
         log_probs += [*[0.0] * added, *item["generation_log_probs"]]
+    if tokens:
+        # items tell what was generated; nothing predicts the token at position 0
+        mask[0], log_probs[0] = 0, 0.0
     return Arrays(tokens, mask, log_probs)

@@ -9,12 +9,13 @@ import msgspec
 import polars as pl
 
 from ng_capture.files.writing import AtomicFile
+from ng_capture.outputs.forms import Form
 from ng_capture.records.usage import UNKNOWN_USAGE, count
 from ng_capture.verdicts.health.metrics import SUMS_OF_GYM
 from ng_capture.verdicts.health.rollout import RolloutHealth
 
 if TYPE_CHECKING:
-    from ng_capture.outputs.parquet import TableWriter
+    from ng_capture.outputs.tables.writing import TableWriter
 
 _CHUNK = 10_000
 _TEXTS = ("rollout_id", "verdict", "activity", "task", "group", "terminal_method", "terminal_call", "terminal_chain")
@@ -94,9 +95,9 @@ class RolloutTable:
         self._rows = []
         if self._parquet:
             if self._writer is None:
-                from ng_capture.outputs.parquet import TableWriter
+                from ng_capture.outputs.tables.writing import TableWriter
 
-                self._writer = TableWriter(self._file, frame.to_arrow().schema)
+                self._writer = TableWriter(self._file, frame.to_arrow().schema, Form.PARQUET)
             self._writer.write(frame.to_arrow())
         else:
             joined = frame.with_columns(pl.col(*_LISTS).list.join(";"))

@@ -299,6 +299,7 @@ class ReceiptOptionsShape(Written):
         "messages",
         "pairs",
         "hf-labels",
+        "llamafactory",
         "tinker",
         "trl-grpo",
         "skyrl-sft",
@@ -336,7 +337,7 @@ class ReceiptRolloutShape(Written):
 
 
 class ReceiptOutputShape(Written):
-    """The output file as it was written."""
+    """The output file as it was written; of a directory its data file."""
 
     name: str
     size: int

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from ng_capture.outputs.export.flat import FlatRow
+from ng_capture.outputs.forms import LINES_OR_TABLE, Form
 
 ColumnType = Literal["ids", "mask", "floats", "text", "number", "int", "flag"]
 """Lists of int32, int8, float32; a string; a double; an int64; a bool."""
@@ -51,7 +52,7 @@ class TrainerFormat(msgspec.Struct, frozen=True):
     `trainer` and `checked` say for whom, and which version was read or run. `alignment` is where a token's mask and log
     probability stand, `drops` what the format has no place for. `row` makes the values of one row by column; a rollout
     without a reward never gets there where `needs_reward`. `read` is the way back; it raises what indexing raises
-    for a row of another shape. `tables`: it can be a columnar file. `takes_advantages`: its trainer takes them from the
+    for a row of another shape. `forms` are what its file can be. `takes_advantages`: its trainer takes them from the
     row, so that where they are asked for a row without one is none.
     """
 
@@ -64,5 +65,5 @@ class TrainerFormat(msgspec.Struct, frozen=True):
     read: Callable[[Record], Arrays]
     needs_reward: bool = False
     drops: str = ""
-    tables: bool = True
+    forms: tuple[Form, ...] = LINES_OR_TABLE
     takes_advantages: bool = False

@@ -2,6 +2,7 @@
 
 from ng_capture.outputs.export.flat import FlatRow
 from ng_capture.outputs.export.formats.interface import Record, TrainerFormat, split_arrays
+from ng_capture.outputs.forms import LINES
 
 
 def _row(row: FlatRow) -> Record:
@@ -35,6 +36,6 @@ PRIME_RL = TrainerFormat(
     read=lambda row: split_arrays(row, "prompt_ids", "completion_ids", "completion_mask", "completion_logprobs"),
     needs_reward=True,
     drops="spans, weight versions, ids: build TrainingSample(**row) with the names of your commit",
-    tables=False,
+    forms=LINES,
     takes_advantages=True,
 )

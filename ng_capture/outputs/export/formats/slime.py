@@ -4,6 +4,7 @@ import msgspec
 
 from ng_capture.outputs.export.flat import FlatRow
 from ng_capture.outputs.export.formats.interface import SPAN, Arrays, Record, TrainerFormat
+from ng_capture.outputs.forms import LINES
 
 
 def _row(row: FlatRow) -> Record:
@@ -65,5 +66,5 @@ SLIME = TrainerFormat(
     row=_row,
     read=_read,
     needs_reward=True,
-    tables=False,
+    forms=LINES,
 )

@@ -10,6 +10,7 @@ import msgspec
 
 from ng_capture.outputs.export.flat import FlatRow
 from ng_capture.outputs.export.formats.interface import SPAN, Arrays, Kind, Record, TrainerFormat
+from ng_capture.outputs.forms import LINES
 from ng_capture.outputs.training_rows import Span
 
 _TENSOR: Mapping[str, Kind] = {"dtype": "text", "shape": ["int"]}
@@ -96,6 +97,6 @@ TINKER = TrainerFormat(
     },
     row=_row,
     read=_read,
-    tables=False,
+    forms=LINES,
     takes_advantages=True,
 )

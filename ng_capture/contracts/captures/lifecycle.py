@@ -1,0 +1,53 @@
+"""What the small files beside token records say of calls that are lost (capture-files.md 1.2, 1.6)."""
+
+from collections.abc import Container, Iterator
+
+from ng_capture.files.listing import RolloutFiles
+from ng_capture.files.names import FileKind
+from ng_capture.files.reading import CaptureFile
+from ng_capture.records.defects import Defect
+from ng_capture.records.json_text import printable
+from ng_capture.records.lifecycle import NamedLine, StoreState, decode_call_lines, decode_state
+
+LIFECYCLE = frozenset({FileKind.STATE, FileKind.INTENTS, FileKind.INCOMPLETE})
+
+
+def lost_calls_beside(files: RolloutFiles, recorded: Container[str]) -> list[Defect]:
+    """A defect for every call that was announced, marked or indexed and has no record; raises SurroundingsError."""
+    unreadable, state = _state(files)
+    refused = {refusal.model_call_id for refusal in state.refusals}
+    lost: dict[str, Defect] = {}
+    for line in _lines(files, FileKind.INTENTS):
+        if line.call_id and line.call_id not in recorded and line.call_id not in refused:
+            lost.setdefault(line.call_id, _lost(line.call_id, "was announced but has no record"))
+    marks = list(_lines(files, FileKind.INCOMPLETE))
+    for line in marks:
+        if line.call_id:
+            lost.setdefault(line.call_id, _lost(line.call_id, "was marked incomplete"))
+    for call_id in sorted(map(printable, state.entry_digests or ())):
+        if call_id not in recorded:
+            lost.setdefault(call_id, _lost(call_id, "is in the state's index but has no record"))
+    unnamed = any(not mark.call_id for mark in marks) or (not marks and bool(files.of_kind(FileKind.INCOMPLETE)))
+    if unnamed or (state.incomplete and not lost):
+        lost[""] = Defect(reason="capture_incomplete", file=files.rollout_id, detail="the rollout is marked so")
+    return [*unreadable, *lost.values()]
+
+
+def _lost(call_id: str, detail: str) -> Defect:
+    return Defect(reason="capture_incomplete", call=call_id, detail=detail)
+
+
+def _state(files: RolloutFiles) -> tuple[list[Defect], StoreState]:
+    for name in files.of_kind(FileKind.STATE):
+        with CaptureFile(files.path(name)) as file:
+            try:
+                return [], decode_state(file.read())
+            except ValueError as error:
+                return [Defect(reason="state_unreadable", file=name.shown, detail=str(error))], StoreState()
+    return [], StoreState()
+
+
+def _lines(files: RolloutFiles, kind: FileKind) -> Iterator[NamedLine]:
+    for name in files.of_kind(kind):
+        with CaptureFile(files.path(name)) as file:
+            yield from decode_call_lines(file.read())

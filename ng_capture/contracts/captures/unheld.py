@@ -1,0 +1,59 @@
+"""What records, tables and the evaluation view do not hold of an episode."""
+
+from collections.abc import Iterator, Mapping
+
+from ng_capture.contracts.episode import Episode, Thread, Turn
+from ng_capture.contracts.interface import Feature
+from ng_capture.contracts.losses import Loss
+
+UNHELD: Mapping[str, Feature | None] = {
+    "conversation_dropped": None,
+    "tools_dropped": Feature.TOOLS,
+    "request_fields_dropped": Feature.REQUEST,
+    "reward_dropped": Feature.REWARD,
+    "row_fields_dropped": Feature.ROW,
+    "metadata_dropped": Feature.METADATA,
+}
+"""The codes of these losses."""
+
+
+def unheld(episode: Episode) -> Iterator[Loss]:
+    """The losses that a list of calls has, whatever it tells of each."""
+    for thread in _threads(episode.main):
+        for turn in thread.turns:
+            if _said_to_the_model(turn):
+                yield Loss("conversation_dropped", turn.place)
+    if episode.main.agent.tools:
+        yield Loss("tools_dropped", count=len(episode.main.agent.tools))
+    for name in sorted((episode.request or {}).keys() - {"model"}):
+        yield Loss("request_fields_dropped", detail=name)
+    if episode.reward is not None:
+        yield Loss("reward_dropped")
+    for name in sorted(episode.row or ()):
+        yield Loss("row_fields_dropped", detail=name)
+    for name in _metadata(episode.main):
+        yield Loss("metadata_dropped", detail=name)
+
+
+def _threads(thread: Thread) -> Iterator[Thread]:
+    yield thread
+    for each in thread.subagents:
+        yield from _threads(each)
+
+
+def _said_to_the_model(turn: Turn) -> bool:
+    """True for words that no model of this episode wrote: of users, of tools, of steps without a model."""
+    own = turn.fresh and turn.model_calls != 0
+    return bool((turn.content and not own) or any(result.content for result in turn.results))
+
+
+def _metadata(thread: Thread) -> Iterator[str]:
+    told = {
+        "agent": thread.agent.name or thread.agent.version or thread.agent.extra,
+        "notes": thread.notes,
+        "continued_trajectory_ref": thread.continued,
+        # what we noted ourselves: the calls are there, and a marker tells of those that are lost
+        "extra": (thread.extra or {}).keys() - {"ng_capture"},
+        "cost": thread.totals is not None and thread.totals.cost_usd is not None,
+    }
+    return (name for name, value in told.items() if value)

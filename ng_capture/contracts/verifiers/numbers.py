@@ -1,0 +1,20 @@
+"""Numbers of records that are written by hand as often as by programs."""
+
+import math
+
+
+def number(value: object) -> float | None:
+    """A finite number; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def moment(value: object) -> float | None:
+    """Seconds since 1970; 0 is a time that was never set."""
+    found = number(value)
+    return found if found is not None and found > 0 else None
