@@ -122,7 +122,8 @@ def _instructions(turns: Sequence[Turn]) -> str | None:
 
 def _ordered(items: list[Json], order: object) -> list[Json]:
     """The items in the order in which they stood, where it is known of all of them."""
-    if not isinstance(order, list) or sorted(order) != list(range(len(items))):
+    known = isinstance(order, list) and all(type(place) is int for place in order)
+    if not isinstance(order, list) or not known or sorted(order) != list(range(len(items))):
         return items
     return [item for _, item in sorted(zip(order, items, strict=True), key=lambda placed: placed[0])]
 
