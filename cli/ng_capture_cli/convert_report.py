@@ -124,7 +124,7 @@ class Report:
 
 def fault_line(source: str, fault: Fault, place: str = "") -> str:
     """`file:line: step 2: rule: message (path)`."""
-    at = source if fault.file is None else _file(source, fault.file)
+    at = source if fault.file in (None, source) else _file(source, fault.file)
     at += f":{fault.line}" if fault.line is not None else ""
     at += f": {place}" if place and fault.line is None else ""
     at += f": step {fault.step}" if fault.step is not None else ""

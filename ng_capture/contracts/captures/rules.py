@@ -59,9 +59,9 @@ RULES: dict[str, Rule] = {
 }
 
 
-def fault(rule: str, message: str, path: str = "", line: int | None = None) -> Fault:
+def fault(rule: str, message: str, path: str = "", line: int | None = None, file: str | None = None) -> Fault:
     """A fault with the severity of its rule."""
-    return Fault(rule, RULES[rule].severity, message, path, line)
+    return Fault(rule, RULES[rule].severity, message, path, line, file=file)
 
 
 def fault_of(defect: Defect, family: str, severity: FaultSeverity | None = None) -> Fault:
