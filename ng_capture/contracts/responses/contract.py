@@ -29,7 +29,7 @@ RESPONSES = Contract(
         recognises=recognises,
         read=read,
         gives=ROW_GIVES - {Feature.REWARD, Feature.ROW, Feature.SUBAGENTS, Feature.TIMES},
-        losses=READ,
+        losses=READ | {"stream_rebuilt"},
     ),
     writer=Writer(write=write, suffix=".responses.json", losses=WRITTEN | {"reward_dropped": Feature.REWARD}),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ng_capture.contracts.dialects.responses import splits_think
+from ng_capture.contracts.dialects.streamed import unstreamed
 from ng_capture.contracts.documents import Found, values_in
 from ng_capture.contracts.episode import Agent, Episode, Thread, ToolResult, Totals
 from ng_capture.contracts.interface import Head, Options, Read, Refused
@@ -42,17 +43,18 @@ def read(source: Source, options: Options) -> Iterator[Read | Refused]:
 def _read(found: Found, options: Options) -> Read | Refused:
     if not found.certain:
         return Refused(found.faults, place=found.place)
-    sides = _sides(found.value)
+    whole = unstreamed(found.value, CONTRACT)
+    sides = _sides(whole.value)
     if sides is not None:
         conversation = conversation_of(*sides, options)
-    elif _are_items(found.value):
-        sides, conversation = (NOTHING, NOTHING), _listed(found.value, options)
+    elif _are_items(whole.value):
+        sides, conversation = (NOTHING, NOTHING), _listed(whole.value, options)
     else:
         message = "neither a request nor a response, nor both, nor a list of items"
         return _refused(found, "responses.document", message)
     if not conversation.turns:
         return _refused(found, "responses.empty", "neither input nor output: nothing to convert")
-    return Read(_episode(*sides, conversation), conversation.losses, found.faults, found.place)
+    return Read(_episode(*sides, conversation), (*whole.losses, *conversation.losses), found.faults, found.place)
 
 
 def _refused(found: Found, rule: str, message: str) -> Refused:
