@@ -186,6 +186,9 @@ def test_the_harbor_profile_is_gyms_mapping_of_real_trajectories(name: str) -> N
         assert row["response"]["usage"] == wanted["usage"]
 
 
+RANDOM_ID = re.compile(r"^(cht_|fc_|fco_|call_)([0-9a-f]{24}|<rand>)$")
+
+
 def bare(value: Any) -> Any:
     """A value but for random ids, and for what Gym's dump leaves out or writes as null: defaults."""
     if isinstance(value, dict):
@@ -275,7 +278,8 @@ def differences(ours: Any, theirs: Any, path: str = "") -> list[tuple[str, Any, 
         keys = ours.keys() | theirs.keys()
         found = [differences(ours.get(key), theirs.get(key), f"{path}/{key}") for key in sorted(keys)]
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        found = [differences(one, other, f"{path}/{at}") for at, (one, other) in enumerate(zip(ours, theirs))]
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        found = [differences(one, other, f"{path}/{at}") for at, (one, other) in pairs]
     else:
         return [] if ours == theirs else [(path, ours, theirs)]
     return [each for group in found for each in group]
@@ -332,3 +336,15 @@ def test_a_response_tells_of_its_call_what_gym_records(case: dict[str, Any]) -> 
     assert "\n".join(text for each in turn.thoughts for text in each.texts) == wanted["reasoning_content"]
     told = [{"call_id": each.call_id, "name": each.name, "arguments": each.value} for each in turn.calls]
     assert told == wanted["tool_calls"]
+
+
+@pytest.mark.parametrize("path", ROLLOUTS, ids=lambda path: path.name)
+def test_every_call_of_a_real_row_that_nothing_answers_is_told(path: Path) -> None:
+    open_calls = 0
+    for each in json_lines(path):
+        items = each["response"]["output"]
+        answered = {item["call_id"] for item in items if item["type"] == "function_call_output"}
+        open_calls += sum(item["type"] == "function_call" and item["call_id"] not in answered for item in items)
+    if "ng_trajectory" not in each:
+        losses = converted(path.read_text(), GYM, GYM).losses
+        assert sum(loss.count for loss in losses if loss.code == "call_without_output") == open_calls

@@ -31,8 +31,9 @@ def count_usage(thread: Thread, envelope: Json | None, own: bool) -> Counted:
         return Counted(envelope.get("usage"), tuple(losses))
     usage = counted if totals.partial else totals
     if usage.tokens_in is None or usage.tokens_out is None:
-        told = [Loss("usage_dropped", detail="a part of the counts")] if usage != UNKNOWN_USAGE else []
-        return Counted(None, tuple(told))
+        if totals != UNKNOWN_USAGE or any(turn.call and turn.call.usage != UNKNOWN_USAGE for turn in thread.turns):
+            losses.append(Loss("usage_dropped", detail="a part of the counts"))
+        return Counted(None, tuple(losses))
     if usage.cache_creation_tokens:
         losses.append(Loss("cache_write_dropped", detail=str(usage.cache_creation_tokens)))
     extra = (thread.totals.extra if thread.totals is not None else None) or {}

@@ -43,9 +43,9 @@ ITEM_TYPES = frozenset(
 )
 """The types of items that Responses know."""
 ANSWERED_CALLS = frozenset(
-    {"function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
+    {"function", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
 )
-"""Calls whose output is an item of its own."""
+"""Kinds of calls whose output is an item of its own."""
 _ROLES = {role.value: role for role in Role}
 
 
