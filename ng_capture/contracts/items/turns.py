@@ -92,7 +92,10 @@ class _Open:
         content, item, extra = _joined(self.messages)
         carried = [(at, tokens) for at, carrier in self.carriers if (tokens := read_tokens(carrier)) is not None]
         if len(carried) > 1:
-            extra["tokens"] = [{"item": at, **msgspec.to_builtins(tokens)} for at, tokens in carried]
+            order = self.order()
+            extra["tokens"] = [
+                {"item": at, "place": order.index(at), **msgspec.to_builtins(tokens)} for at, tokens in carried
+            ]
         return Turn(
             Role.ASSISTANT,
             content,

@@ -1,11 +1,11 @@
 """Turns written as items (contracts.md 3.6): reasoning, words, calls, outputs, in this order."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from ng_capture.contracts.episode import Content, Json, Opaque, Part, Role, Text, ToolResult, Turn
+from ng_capture.contracts.episode import Content, Json, Opaque, Part, Role, Text, Tokens, ToolResult, Turn
 from ng_capture.contracts.identity import made_id
 from ng_capture.contracts.items.linking import linked
 from ng_capture.contracts.items.lowering import lowered
@@ -153,21 +153,36 @@ class Writing:
         if turn.call is not None and turn.call.tokens is not None:
             self._lose("tokens_dropped", turn)
 
-    def _carry(self, turn: Turn, made: Iterable[Item]) -> None:
-        """Tokens stand on the last item of the model, as Gym's chat converter has them; all of them or none."""
+    def _carry(self, turn: Turn, made: Sequence[Item]) -> None:
+        """Tokens stand where they stood, else on the last item of the model, as Gym's chat converter has them.
+
+        All of them or none.
+        """
         tokens = turn.call.tokens if turn.call is not None else None
         if tokens is None:
             return
-        carriers = [item for item in made if item["type"] in CARRIERS]
-        if not tokens.complete:
-            self._lose("tokens_incomplete", turn)
-        elif carriers:
-            carriers[-1].update(write_tokens(tokens))
-        else:
+        places = [place for place, item in enumerate(made) if item.get("type", "message") in CARRIERS]
+        carried = _several_tokens(turn, places) or dict.fromkeys(places[-1:], tokens)
+        if not places:
             self._lose("tokens_dropped", turn)
+        for place, each in carried.items():
+            if each.complete:
+                made[place].update(write_tokens(each))
+            else:
+                self._lose("tokens_incomplete", turn)
 
     def _lose(self, code: str, turn: Turn, detail: str | None = None, count: int = 1) -> None:
         self.losses.append(Loss(code, turn.place, count, detail))
 
     def _id(self, prefix: str, *named: Any) -> str:
         return made_id(prefix, self.seed, self._at, *msgspec.to_builtins(named))
+
+
+def _several_tokens(turn: Turn, places: Sequence[int]) -> dict[int, Tokens]:
+    """The tokens of each item of a turn that carried some, by its place; nothing where that is not known of all."""
+    told = list(objects_in((turn.extra or {}).get("tokens")))
+    try:
+        carried = {msgspec.convert(each.get("place"), int): msgspec.convert(each, Tokens) for each in told}
+    except msgspec.ValidationError:
+        return {}
+    return carried if set(carried) <= set(places) else {}
