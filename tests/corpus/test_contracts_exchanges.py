@@ -1,6 +1,7 @@
 """The oracle of the dialects: as the converters of NeMo Gym give it, but for differences that are named."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,11 +9,13 @@ import pytest
 
 from ng_capture.contracts.exchanges.chat import CHAT
 from ng_capture.contracts.exchanges.messages import MESSAGES
+from ng_capture.contracts.exchanges.sft import SFT
 from ng_capture.contracts.interface import Contract
+from ng_capture.contracts.recognition import recognise
 from ng_capture.contracts.responses.contract import RESPONSES
 from ng_capture.records.assembling import assemble
 from ng_capture.records.streams import stream_events
-from tests.support.converting import converted
+from tests.support.converting import converted, file_converted
 from tests.support.corpus import corpus_folder, json_lines
 from tests.support.forge import Row
 
@@ -314,3 +317,25 @@ def without_object(response: Any) -> Row:
         message = choice["message"]
         message["tool_calls"] = [{**call, "type": "function"} for call in message.get("tool_calls", ())]
     return told
+
+
+FILES_READ = sorted(
+    path
+    for folder in ("atif/valid", "atof", "gym_rollouts", "verifiers")
+    for path in (ORACLE.parent / folder).rglob("*.json*")
+    if not path.name.endswith(".metadata.json")
+)
+
+
+@pytest.mark.parametrize("target", [CHAT, MESSAGES, SFT], ids=lambda target: target.name)
+@pytest.mark.parametrize("path", FILES_READ, ids=lambda path: path.name)
+def test_real_files_are_written_and_what_is_written_is_read_again(path: Path, target: Contract) -> None:
+    [found] = recognise([str(path)], None).sources
+    done = file_converted(path, found.contract, target)
+    # the third line of the traces holds none
+    assert done.lines and {each.rule for each in done.faults if each.severity == "error"} <= {"verifiers.traces.none"}
+    again = CHAT if target is SFT else target
+    text = b"".join(line + b"\n" for line in done.lines).decode()
+    back = converted(text, again, again)
+    assert len(back.lines) == len(done.lines)
+    assert file_converted(path, found.contract, target).lines == done.lines

@@ -4,15 +4,16 @@ import contextlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ng_capture.contracts.conversion import Conversion, head_of
+from ng_capture.contracts.conversion import Conversion
 from ng_capture.contracts.episode import Episode
-from ng_capture.contracts.interface import Contract, Options, Read
+from ng_capture.contracts.interface import Contract, Options, Read, losses_between
 from ng_capture.contracts.losses import Loss
-from ng_capture.contracts.registry import CONTRACTS
+from ng_capture.contracts.recognition import recognise
 from ng_capture.contracts.rules import Fault
 from ng_capture.contracts.sources import Source
 
@@ -51,11 +52,18 @@ class Done(msgspec.Struct, frozen=True):
 def converted(value: object, source: Contract, target: Contract, options: Options = PLAIN) -> Done:
     """A document, given as a value or as the text of its file, from one contract to another."""
     with written(value) as file:
-        assert source.reader is not None and target.writer is not None
-        outcomes = list(Conversion(source.reader, target.writer, options).convert(Source(file.name)))
+        return file_converted(Path(file.name), source, target, options)
+
+
+def file_converted(path: Path, source: Contract, target: Contract, options: Options = PLAIN) -> Done:
+    """A file from one contract to another; whatever is lost must be declared (contracts.md 3.3)."""
+    assert source.reader is not None and target.writer is not None
+    outcomes = list(Conversion(source.reader, target.writer, options).convert(Source(str(path))))
+    losses = tuple(loss for each in outcomes for loss in each.losses)
+    assert {loss.code for loss in losses} <= losses_between(source.reader, target.writer)
     return Done(
         tuple(line for each in outcomes if each.written is not None for line in each.written.documents),
-        tuple(loss for each in outcomes for loss in each.losses),
+        losses,
         tuple(fault for each in outcomes for fault in each.faults),
     )
 
@@ -69,11 +77,11 @@ def episode_of(value: object, source: Contract, options: Options = PLAIN) -> Epi
     return outcome.episode
 
 
-def recognised(value: object) -> str | None:
+def recognised(value: object) -> str:
     """The name of the contract that a document is taken for."""
     with written(value) as file:
-        head = head_of(Source(file.name))
-    return next((each.name for each in CONTRACTS if each.reader is not None and each.reader.recognises(head)), None)
+        [found] = recognise([file.name], None).sources
+    return found.contract.name
 
 
 def json_text(value: object) -> str:

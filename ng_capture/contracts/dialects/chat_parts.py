@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ng_capture.contracts.dialects.fields import opaque
+from ng_capture.contracts.dialects.fields import as_it_stood, opaque
 from ng_capture.contracts.dialects.media import data_url, media_type_of, omitted, parse_data_url
 from ng_capture.contracts.episode import Content, Json, Media, Opaque, Part, Text
 from ng_capture.contracts.losses import Loss
@@ -112,7 +112,7 @@ class PartSpelling:
                 return dict(value)
             case Opaque(kind=kind, value=value):
                 if self._own:
-                    return dict(value)
+                    return as_it_stood(part)
                 self._lose(Loss("content_type_unsupported", self._place, detail=kind))
                 return {"type": "text", "text": encode_json(value).decode()}
 

@@ -11,6 +11,9 @@ from ng_capture.contracts.losses import Loss
 from ng_capture.records.json_text import object_in
 from ng_capture.records.usage import UNKNOWN_USAGE
 
+_OF_CALLS = ("capture", "atof")
+"""Contracts that hold requests and responses of any dialect."""
+
 
 class Pair(msgspec.Struct, frozen=True):
     """The turns of a request, and the turn that answers it; None where the last turn is no model's, or has results."""
@@ -56,12 +59,10 @@ def finish_told(episode: Episode, answer: Turn) -> Finish | None:
     return "stop" if whole and response.get("status") in (None, "completed") else None
 
 
-def dialect_told(episode: Episode) -> str | None:
-    """The one dialect that all its calls were made in; None where there are several, or nobody knows."""
+def is_own(episode: Episode, dialect: str) -> bool:
+    """True where the turns were read from requests and responses of one dialect: what they kept of those goes back."""
     told = {turn.call.dialect for turn in episode.main.turns if turn.call is not None and turn.call.dialect is not None}
-    if not told:
-        return episode.contract
-    return told.pop() if len(told) == 1 else None
+    return episode.contract == dialect if not told else told == {dialect} and episode.contract in (dialect, *_OF_CALLS)
 
 
 def threads_of(episode: Episode, options: Options) -> tuple[list[Episode], tuple[Loss, ...]]:

@@ -169,7 +169,7 @@ SFT = Contract(
             "parts_flattened": Feature.PARTS,
             "reasoning_dropped": Feature.ENCRYPTED_REASONING,
             "reasoning_segments_joined": Feature.SUMMARIES,
-            "reasoning_signature_dropped": Feature.SIGNATURES,
+            "reasoning_signature_dropped": Feature.ENCRYPTED_REASONING,
             "reasoning_summary_dropped": Feature.SUMMARIES,
             "request_fields_dropped": Feature.REQUEST,
             "tokens_dropped": Feature.TOKENS,
