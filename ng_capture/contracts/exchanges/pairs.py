@@ -11,7 +11,6 @@ from ng_capture.contracts.losses import Loss
 from ng_capture.records.json_text import object_in
 from ng_capture.records.usage import UNKNOWN_USAGE
 
-
 _OF_CALLS = ("capture", "atof")
 """Contracts that hold requests and responses of any dialect."""
 
