@@ -27,8 +27,8 @@ CONTRACTS: tuple[Contract, ...] = (
     MESSAGES,
     CHAT,
     SFT,
-    TOKENS,
     JSONL,
+    TOKENS,
     EVAL,
 )
 
