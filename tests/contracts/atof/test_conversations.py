@@ -450,7 +450,20 @@ class TestBesideTheConversation:
         )
         assert codes(made) == []
         assert made.episode.main.turns[4].extra == {"context_management": {"type": "compaction", "boundary": "replace"}}
-        assert told(made.episode.main)[4:] == [("system", "k"), ("user", "c"), ("assistant", "three")]
+        assert told(made.episode.main)[4:] == [
+            *(("event", "k"), ("system", "short"), ("user", "c"), ("assistant", "three")),
+        ]
+
+    def test_a_compaction_puts_nothing_into_training_text_but_what_the_model_was_told(self) -> None:
+        profile = {"category_profile": {"type": "compaction", "boundary": "replace"}}
+        stream = agent(
+            *("a", 0, 99),
+            *llm("l1", 1, ask(HI), "one"),
+            *(begin("k", 4.5, "context", "a", None, **profile), end("k", 5, "context", "a", "short", **profile)),
+            *llm("l2", 6, ask(system("short"), user("c")), "two"),
+        )
+        messages = document_of("atof", "sft", stream)["messages"]
+        assert [each["content"] for each in messages] == ["hi", "one", "short", "c", "two"]
 
     def test_a_compaction_that_tells_no_summary_is_no_loss_either(self) -> None:
         profile = {"category_profile": {"type": "compaction", "boundary": "replace"}}
