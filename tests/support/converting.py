@@ -60,7 +60,8 @@ def file_converted(path: Path, source: Contract, target: Contract, options: Opti
     assert source.reader is not None and target.writer is not None
     outcomes = list(Conversion(source.reader, target.writer, options).convert(Source(str(path))))
     losses = tuple(loss for each in outcomes for loss in each.losses)
-    assert {loss.code for loss in losses} <= losses_between(source.reader, target.writer)
+    undeclared = {loss.code for loss in losses} - losses_between(source.reader, target.writer)
+    assert not undeclared, f"{source.name} to {target.name} may not lose {sorted(undeclared)}"
     return Done(
         tuple(line for each in outcomes if each.written is not None for line in each.written.documents),
         losses,

@@ -50,8 +50,14 @@ def _part(value: object) -> Part:
 
 
 def rests_of(content: object) -> list[Rest] | None:
-    """What is left of the parts as they stood; None where the turn alone is written in the same way."""
-    if not isinstance(content, list) or PartSpelling("", _forget, own=True).parts(tuple(parts_of(content))) == content:
+    """What is left of the parts as they stood; None where the turn alone is written in the same way.
+
+    A refusal alone is written beside the parts.
+    """
+    if not isinstance(content, list):
+        return None
+    refused = any(object_in(value).get("type") == "refusal" for value in content)
+    if not refused and PartSpelling("", _forget, own=True).parts(tuple(parts_of(content))) == content:
         return None
     return [_rest(value) for value in content]
 

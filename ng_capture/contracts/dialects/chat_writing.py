@@ -86,9 +86,6 @@ class Writing:
         if whole is not None:
             yield as_it_stood(whole)
             return
-        if turn.role == Role.EVENT:
-            self._lose("mark_dropped", turn)
-            return
         if turn.model_calls == 0:
             self._lose("no_model_call", turn)
         call_ids = self._call_ids(turn, at)

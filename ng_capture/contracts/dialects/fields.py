@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from ng_capture.contracts.episode import Content, Json, Opaque, Part, Text, Tokens
-from ng_capture.records.json_text import SpelledObject, encode_json
+from ng_capture.records.json_text import SpelledObject
 
 _BARE = "bare "
 """How the kind of a part begins that is no object."""
@@ -45,10 +45,7 @@ def arguments_text(value: object) -> str:
         return value
     if isinstance(value, SpelledObject):
         return value.text
-    try:
-        return json.dumps({} if value is None else value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return encode_json(value).decode()
+    return json.dumps({} if value is None else value, ensure_ascii=False)
 
 
 def joined(parts: Iterable[Part]) -> Content | None:

@@ -7,6 +7,7 @@ import msgspec
 from ng_capture.contracts.dialects.block_spelling import Spelling
 from ng_capture.contracts.dialects.fields import as_it_stood, whole_message
 from ng_capture.contracts.dialects.finishes import Finish
+from ng_capture.contracts.dialects.spelled import encode_spelled
 from ng_capture.contracts.episode import Json, ModelCall, Role, Turn
 from ng_capture.contracts.identity import made_id
 from ng_capture.contracts.items.linking import linked
@@ -53,9 +54,10 @@ class Writing:
         """The turn of the model as a response; `finish` is why it ended, unknown is null."""
         content = self._spelling(turn, self._call_ids(turn, at)).content()
         call = turn.call
+        known = call.response_id if call is not None else None
         envelope = object_in((turn.item or {}).get("envelope")) if self._own else {"stop_sequence": None}
         written: Message = {
-            "id": call.response_id if call and call.response_id else made_id("msg_", at, content),
+            "id": known or made_id("msg_", at, encode_spelled(content).decode()),
             "type": "message",
             "role": "assistant",
             "model": call.model if call and call.model else model,
@@ -66,9 +68,6 @@ class Writing:
         return written
 
     def _tell(self, messages: list[object], at: int, turn: Turn) -> None:
-        if turn.role == Role.EVENT:
-            self._lose("mark_dropped", turn)
-            return
         whole = whole_message(turn.content) if self._own else None
         if whole is not None:
             messages.append(as_it_stood(whole))

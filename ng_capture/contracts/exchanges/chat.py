@@ -96,7 +96,7 @@ def _response(episode: Episode, answer: Turn, choice: Json) -> Json:
     own, call = is_own(episode, DIALECT.name), answer.call
     model = episode.main.agent.model
     response: dict[str, object] = {
-        "id": call.response_id if call and call.response_id else made_id("chatcmpl-", choice),
+        "id": call.response_id if call and call.response_id else made_id("chatcmpl-", encode_spelled(choice).decode()),
         "object": "chat.completion",
         **(object_in((answer.item or {}).get("envelope")) if own else {}),
         "model": call.model if call and call.model else model,

@@ -119,9 +119,10 @@ MESSAGES = Contract(
                     Feature.SIGNATURES,
                     Feature.SUMMARIES,
                 ),
-                *(Feature.PARTS, Feature.MEDIA, Feature.OTHER_CONTENT, Feature.ANY_ARGUMENTS, Feature.UNLINKED_RESULTS),
-                *(Feature.FAILED_RESULTS, Feature.TOOLS, Feature.SERVER_TOOLS, Feature.USAGE, Feature.CACHE_WRITES),
-                *(Feature.FINISH, Feature.REQUEST, Feature.COPIED, Feature.REWARD, Feature.ROW, Feature.METADATA),
+                *(Feature.PARTS, Feature.MEDIA, Feature.OTHER_CONTENT, Feature.OTHER_ITEMS, Feature.ANY_ARGUMENTS),
+                *(Feature.UNLINKED_RESULTS, Feature.FAILED_RESULTS, Feature.TOOLS, Feature.SERVER_TOOLS, Feature.USAGE),
+                *(Feature.CACHE_WRITES, Feature.FINISH, Feature.REQUEST, Feature.COPIED, Feature.REWARD, Feature.ROW),
+                Feature.METADATA,
             }
         ),
         losses=frozenset({*LINKING, "think_tags_split", "stream_rebuilt"}),

@@ -30,8 +30,10 @@ CONTRACT = "responses"
 
 
 def recognises(head: Head) -> bool:
-    """True for a request, a response, a pair of both, or a list of items."""
-    return _sides(head.value) is not None or _are_items(head.value)
+    """True for a request, a response, a pair of both, or a list of items; sides without any type are a list of chat."""
+    if _sides(head.value) is not None:
+        return True
+    return _are_items(head.value) and any("type" in item for item in head.value)
 
 
 def read(source: Source, options: Options) -> Iterator[Read | Refused]:

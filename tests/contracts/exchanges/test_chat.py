@@ -264,6 +264,7 @@ def test_system_turns_with_what_is_no_text_stay_apart_from_instructions() -> Non
         {"type": "file", "file": {"file_id": "f"}},
         {"type": "text", "text": "t", "cache_control": {"type": "ephemeral"}},
         {"type": "text", "text": 5},
+        {"type": "refusal", "refusal": "no"},
         "a bare text",
         5,
         None,

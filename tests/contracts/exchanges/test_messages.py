@@ -95,6 +95,25 @@ def test_arguments_are_the_characters_of_the_source() -> None:
         assert given.encode() in converted(text % given, MESSAGES, MESSAGES).lines[0]
 
 
+def test_arguments_over_several_lines_are_on_one_line_in_a_document_and_as_they_stood_in_a_call() -> None:
+    given = '{\n "a": "é"\n}'
+    text = json_text(request(assistant(tool_use(a=0)))).replace('{"a":0}', given)
+    [call] = items_of(text)  # type: ignore[arg-type]
+    assert call["arguments"] == given
+    assert converted(text, MESSAGES, MESSAGES).value == request(assistant(tool_use(a="é")))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[{"type": "text", "text": "a"}], [{"type": "text", "text": "a", "citations": None}, IMAGE], [], "", [IMAGE]],
+    ids=json_text,
+)
+def test_the_content_of_a_result_stands_as_it_stood(content: Any) -> None:
+    document = request(user("x"), assistant(tool_use()), user([result(content, cache_control={"type": "ephemeral"})]))
+    told = converted(document, MESSAGES, MESSAGES).value["messages"][2]["content"][0]
+    assert told == result(content or "", cache_control={"type": "ephemeral"})
+
+
 def test_usage_counts_what_the_cache_gave_and_took_once() -> None:
     usage = {
         "input_tokens": 5,
@@ -351,6 +370,11 @@ def test_a_message_without_a_role_that_is_known_stands_as_it_stood() -> None:
     done = converted(document, MESSAGES, MESSAGES)
     assert done.value == document
     assert "content_type_unsupported" in converted(document, MESSAGES, CHAT).codes
+
+
+def test_a_list_of_messages_is_a_conversation_whose_turns_are_output() -> None:
+    done = converted([user("x"), assistant({"type": "text", "text": "a"})], MESSAGES, RESPONSES)
+    assert len(done.value["request"]["input"]) == len(done.value["response"]["output"]) == 1
 
 
 def test_lines_are_documents_of_their_own_and_a_bad_one_is_refused_alone() -> None:
