@@ -92,7 +92,7 @@ TOLD_BY: dict[str, set[str]] = {
     "77706": {"tokens_dropped"},
     "77707": {"tokens_dropped"},
     "-0.77708": {"tokens_dropped"},
-    "0.77705": {"usage_dropped", "step_fields_dropped"},
+    "0.77705": {"usage_dropped", "step_fields_dropped", "metadata_dropped"},
     "0.77711": {"usage_dropped", "metadata_dropped"},
     "0.77709": {"reward_dropped"},
     "0.7771,": {"request_fields_dropped"},
