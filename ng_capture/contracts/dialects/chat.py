@@ -186,8 +186,14 @@ def _call(response: Json, choice: Json) -> ModelCall:
         finish_reason=text_in(choice, "finish_reason"),
         usage=decode_usage(usage),
         usage_extra=_uncounted(usage),
-        tokens=tokens_in(object_in(choice.get("message")), choice, response) or _served(response, choice),
+        tokens=_tokens(response, choice),
     )
+
+
+def _tokens(response: Json, choice: Json) -> Tokens | None:
+    """The ids as the model servers of Gym write them, or as vLLM does where those are not all there."""
+    tokens = tokens_in(object_in(choice.get("message")), choice, response)
+    return tokens if tokens is not None and tokens.complete else _served(response, choice) or tokens
 
 
 def _served(response: Json, choice: Json) -> Tokens | None:

@@ -11,6 +11,9 @@ from ng_capture.contracts.losses import Loss
 from ng_capture.records.json_text import object_in
 from ng_capture.records.usage import UNKNOWN_USAGE
 
+_OF_CALLS = ("capture", "atof")
+"""Contracts that hold requests and responses of any dialect."""
+
 
 class Pair(msgspec.Struct, frozen=True):
     """The turns of a request, and the turn that answers it; None where the last turn is no model's, or has results."""
@@ -56,12 +59,10 @@ def finish_told(episode: Episode, answer: Turn) -> Finish | None:
     return "stop" if whole and response.get("status") in (None, "completed") else None
 
 
-def dialect_told(episode: Episode) -> str | None:
-    """The one dialect that all its calls were made in; None where there are several, or nobody knows."""
+def is_own(episode: Episode, dialect: str) -> bool:
+    """True where the turns were read from requests and responses of one dialect: what they kept of those goes back."""
     told = {turn.call.dialect for turn in episode.main.turns if turn.call is not None and turn.call.dialect is not None}
-    if not told:
-        return episode.contract
-    return told.pop() if len(told) == 1 else None
+    return episode.contract == dialect if not told else told == {dialect} and episode.contract in (dialect, *_OF_CALLS)
 
 
 def threads_of(episode: Episode, options: Options) -> tuple[list[Episode], tuple[Loss, ...]]:
@@ -78,8 +79,11 @@ def _embedded(thread: Thread) -> Iterator[Thread]:
         yield from _embedded(each)
 
 
-def left_out(episode: Episode, pair: Pair) -> Iterator[Loss]:
-    """What a request and a response have no place for, whatever their dialect."""
+def left_out(episode: Episode, pair: Pair, *, joined: bool = False) -> Iterator[Loss]:
+    """What a request and a response have no place for, whatever their dialect.
+
+    `joined` tells that the rollout's id and its reward stand beside them.
+    """
     thread = episode.main
     for code, turns in (
         ("usage_dropped", [turn for turn in pair.history if turn.call and turn.call.usage != UNKNOWN_USAGE]),
@@ -90,11 +94,11 @@ def left_out(episode: Episode, pair: Pair) -> Iterator[Loss]:
         if turns:
             yield Loss(code, turns[0].place, len(turns))
     yield from _of_steps(thread.turns)
-    if episode.reward is not None:
+    if episode.reward is not None and not joined:
         yield Loss("reward_dropped")
     if episode.row:
         yield Loss("row_fields_dropped", detail=", ".join(sorted(episode.row)))
-    names = [name for name, value in _unwritten(episode) if value]
+    names = [name for name, value in _unwritten(episode) if value and not (joined and name == "rollout_id")]
     if names:
         yield Loss("metadata_dropped", detail=", ".join(names))
     if episode.omitted:

@@ -24,7 +24,12 @@ def _write(episode: Episode, options: Options) -> Written:
     for each in episodes:
         writing = _Writing(options)
         rows.append(encode_json(writing.row(each)))
-        losses = (*losses, *left_out(each, Pair(each.main.turns, None)), *_unwritten(each), *writing.losses)
+        losses = (
+            *losses,
+            *left_out(each, Pair(each.main.turns, None), joined=True),
+            *_unwritten(each),
+            *writing.losses,
+        )
     return Written(tuple(rows), losses)
 
 
@@ -164,7 +169,7 @@ SFT = Contract(
             "parts_flattened": Feature.PARTS,
             "reasoning_dropped": Feature.ENCRYPTED_REASONING,
             "reasoning_segments_joined": Feature.SUMMARIES,
-            "reasoning_signature_dropped": Feature.SIGNATURES,
+            "reasoning_signature_dropped": Feature.ENCRYPTED_REASONING,
             "reasoning_summary_dropped": Feature.SUMMARIES,
             "request_fields_dropped": Feature.REQUEST,
             "tokens_dropped": Feature.TOKENS,
