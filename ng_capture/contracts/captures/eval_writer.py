@@ -134,4 +134,4 @@ def _reasoning(turn: Turn) -> str | None:
     return "\n".join(text for thought in thoughts for text in thought.summary or thought.content if text) or None
 
 
-EVALUATION_WRITER = Writer(write_evaluation, "eval.jsonl", _LOSSES)
+EVALUATION_WRITER = Writer(write_evaluation, ".eval.jsonl", _LOSSES)

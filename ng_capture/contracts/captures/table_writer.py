@@ -67,4 +67,4 @@ def _unheld_of(lines: list[RecordLine]) -> Iterator[Loss]:
             yield Loss("tokens_incomplete", line.made.turn.place)
 
 
-TABLE_WRITER = Writer(write_table, "jsonl", _LOSSES)
+TABLE_WRITER = Writer(write_table, ".calls.jsonl", _LOSSES)

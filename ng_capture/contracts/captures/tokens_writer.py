@@ -79,4 +79,4 @@ def _missing(made: Made) -> str:
     return f"no {', no '.join(missing)}" if missing else "another number of log probabilities than ids"
 
 
-TOKENS_WRITER = Writer(write_tokens, "tokens.jsonl", _LOSSES)
+TOKENS_WRITER = Writer(write_tokens, ".tokens.jsonl", _LOSSES)
