@@ -7,12 +7,14 @@ import msgspec
 
 LossSeverity = Literal["note", "degraded", "dropped", "synthesised"]
 
+# the worst first
 CONSEQUENCES: dict[LossSeverity, str] = {
-    "note": "kept, in another place or form; it can be undone",
-    "degraded": "its meaning changed form",
     "dropped": "it is not in the output",
     "synthesised": "the output needs a value that nobody knows",
+    "degraded": "its meaning changed form",
+    "note": "kept, in another place or form; it can be undone",
 }
+SEVERITIES: tuple[LossSeverity, ...] = tuple(CONSEQUENCES)
 
 
 class LossCode(msgspec.Struct, frozen=True):
