@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from ng_capture.contracts.captures.exchange_lines import ExchangeLine, faults_of
-from ng_capture.contracts.captures.lifecycle import LIFECYCLE, lost_calls_beside
+from ng_capture.contracts.captures.lifecycle import LIFECYCLE, is_retired, lost_calls_beside
 from ng_capture.contracts.captures.rules import fault, fault_of
 from ng_capture.contracts.episode import Json
 from ng_capture.contracts.interface import Refused
@@ -75,13 +75,20 @@ def _of_folder(path: str, kinds: frozenset[FileKind]) -> Iterator[Gathered]:
     failures = list[SurroundingsError]()
     for files in list_rollouts([path]):
         wanted = files.only(kinds)
-        if any(name.kind in _READ for name in wanted.names):
-            try:
+        try:
+            if _holds_calls(wanted):
                 yield _of_files(wanted)
-            except SurroundingsError as error:
-                failures.append(error)
+        except SurroundingsError as error:
+            failures.append(error)
     if failures:
         raise failures[0]
+
+
+def _holds_calls(files: RolloutFiles) -> bool:
+    """True for a rollout that has lines, or should have; what stays of one that was handed off has none."""
+    if any(name.kind in _READ for name in files.names):
+        return True
+    return bool(files.names) and not is_retired(files)
 
 
 def is_token_record(value: object) -> bool:
@@ -238,7 +245,7 @@ def _of_lines(source: Source) -> Iterator[Gathered | Refused]:
         if last[known.rollout_id] == line.number:
             yield open_.pop(known.rollout_id).done()
     if faults or not last:
-        yield Refused(tuple(faults) or (fault("capture.empty_capture", f"{source.name}: no call"),))
+        yield Refused(tuple(faults) or (fault("capture.empty_capture", "no call"),))
 
 
 def _known(line: Line, stem: str) -> _Known:
