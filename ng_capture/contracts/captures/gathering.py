@@ -4,6 +4,7 @@ One rollout is in memory at a time, however large the directory is.
 """
 
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -30,8 +31,8 @@ from ng_capture.records.token_entry import TokenEntry, Unreadable, decode_entry
 EXCHANGES = frozenset({FileKind.CAPTURE, FileKind.CAPTURE_INCOMPLETE})
 RECORDS = frozenset({FileKind.TOKENS}) | LIFECYCLE
 _READ = (FileKind.TOKENS, FileKind.CAPTURE)
-
-
+# what stands in a list of ids that are not all in range: those are checked once all lines are there
+_NO_PLAIN_IDS = re.compile(rb"[^0-9,\s]|[0-9]{10}")
 _UNREADABLE = {
     FileKind.CAPTURE: "model_call_capture_records_unreadable",
     FileKind.TOKENS: "token_records_unreadable",
@@ -130,7 +131,8 @@ class _Rollout:
         named = entry.fields.rollout_id
         if named != self.rollout_id:
             self.faults.append(fault_of(entry.locate(Defect(reason="rollout_id_mismatch", found=named)), "tokens"))
-        if entry.faults:
+        prompt = entry.stored
+        if entry.faults or _NO_PLAIN_IDS.search(prompt.data, prompt.start, prompt.end):
             value = decode_json(line.data).value
             assert isinstance(value, dict)
             self._wholes[file, line.number] = value

@@ -12,7 +12,7 @@ from ng_capture.contracts.episode import Json, Tokens
 from ng_capture.contracts.identity import made_id
 from ng_capture.contracts.items.spelling import Item
 from ng_capture.contracts.items.writing import CARRIERS, Writing
-from ng_capture.contracts.rules import Fault, pointer
+from ng_capture.contracts.rules import Fault
 from ng_capture.errors import InvalidRecord
 from ng_capture.records.json_text import encode_json, object_in
 from ng_capture.records.lineage import Parent
@@ -115,7 +115,7 @@ class _Writing:
             return RecordLine(made, encode_record(measured(record)))
         except InvalidRecord as error:
             rule = f"tokens.{error.reason}"
-            return RecordLine(made, None, (fault(rule, error.message.partition(": ")[2], f"{place}{pointer('call')}"),))
+            return RecordLine(made, None, (fault(rule, error.message.partition(": ")[2], place),))
 
     def _parent(self, call_id: str, made: Made, prompt: Ids) -> Parent | None:
         """The link of a call by its ids; None where several fit equally well."""
