@@ -155,7 +155,7 @@ def answer_of(items: Sequence[Mapping[str, object]], options: Options) -> tuple[
     response: Json
     if any(isinstance(item.get("tool_calls"), list) or isinstance(item.get("content"), str) for item in items):
         dialect, response = CHAT, {"choices": [{"message": item} for item in items if item.get("type") != "reasoning"]}
-    elif any(block.get("type") in _BLOCKS for item in items for block in objects_in(item.get("content"))):
+    elif any(str(block.get("type")) in _BLOCKS for item in items for block in objects_in(item.get("content"))):
         dialect, response = MESSAGES, {"content": [block for item in items for block in _blocks_of(item)]}
     else:
         dialect, response = RESPONSES, {"output": list(items)}

@@ -49,7 +49,7 @@ def _row(at: int, line: RecordLine, rollout_id: str) -> bytes:
             model_call_id=made.call.call_id,
             response_id=made.call.response_id,
             model=made.call.model,
-            output_items=output_items(at, made, rollout_id),
+            output_items=output_items(made, f"{rollout_id}/{made.call.call_id or at}"),
             **msgspec.structs.asdict(facts),
         )
         return encode_json(msgspec.structs.asdict(row))
