@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.captured import ROLLOUT, codes, converted, document, put, steps, written
-from tests.support.forge import Row
+from tests.support.forge import Forge, Row
 from tests.support.raw_calls import calls, chat_call, result, says, streamed, system, user
 
 
@@ -373,3 +373,112 @@ def test_the_words_of_a_conversation_are_in_every_contract_that_holds_words(tmp_
         assert "What is a quern?" in text
         assert "a hand mill" in text
         assert "A hand mill." in text
+
+
+def responses_call(call_id: str, asked: list[Row], output: list[Row], at: float, **request: Any) -> Row:
+    return {
+        "model_call_id": call_id,
+        "dialect": "responses",
+        "started_at": at,
+        "completed_at": at + 0.5,
+        "status_code": 200,
+        "request": {"input": asked, **request},
+        "response": {"id": f"resp-{call_id}", "output": output},
+    }
+
+
+def test_a_result_that_is_sent_alone_belongs_to_the_call_that_the_server_keeps(tmp_path: Path) -> None:
+    calling = [{"type": "function_call", "id": "f1", "call_id": "k1", "name": "look_up", "arguments": "{}"}]
+    told = [{"type": "message", "id": "m1", "role": "assistant", "content": [{"type": "output_text", "text": "two"}]}]
+    sent = [{"type": "function_call_output", "call_id": "k1", "output": "found"}]
+    rows = [
+        responses_call("a", [user("hi")], calling, 0.0),
+        responses_call("b", sent, told, 1.0, previous_response_id="resp-a"),
+    ]
+    one = written(put(tmp_path, rows), "atif")
+    assert steps(document(tmp_path, "atif")) == [
+        ("user", "hi", [], []),
+        ("agent", "", ["k1"], [("k1", "found")]),
+        ("agent", "two", [], []),
+    ]
+    assert "output_unlinked" not in codes(one)
+
+
+def test_a_result_of_a_call_that_nobody_knows_is_told(tmp_path: Path) -> None:
+    sent = [user("hi"), {"type": "function_call_output", "call_id": "k9", "output": "found"}]
+    told = [{"type": "message", "id": "m1", "role": "assistant", "content": [{"type": "output_text", "text": "two"}]}]
+    one = written(put(tmp_path, [responses_call("a", sent, told, 0.0)]), "atif")
+    assert codes(one)["output_unlinked"] == 1
+
+
+def test_where_words_were_changed_the_record_says_what_is_gone_on_with(tmp_path: Path) -> None:
+    forge = Forge(ROLLOUT)
+    first = forge.root([1], [2], id="a")
+    first.then([3], [4], id="b")
+    forge.write(tmp_path, state=False, intents=False)
+    rows = [
+        chat_call("a", [system("S"), user("hi")], says("one")),
+        chat_call("b", [system("S"), user("hi"), says("ONE, shortened"), user("on")], says("two"), at=1.0),
+    ]
+    one = written(put(tmp_path, rows), "atif")
+    trajectory = document(tmp_path, "atif")
+    assert "subagent_trajectories" not in trajectory
+    # the answer as it was made, not as it was sent again, and what was said besides
+    assert [step[1] for step in steps(trajectory)][:3] == ["S", "hi", "one"]
+    assert [step[1] for step in steps(trajectory)][-2:] == ["on", "two"]
+    assert "history_rewritten" not in codes(one)
+
+
+def test_arguments_that_are_nested_deeply_are_compared_as_they_are_spelled(tmp_path: Path) -> None:
+    deep = '{"a":' + "[" * 900 + "]" * 900 + "}"
+    look = calls(("k1", "look_up", deep), text="")
+    rows = [chat_call("a", [ASK], look), chat_call("b", [ASK, look, FOUND], says("done"), at=1.0)]
+    assert len(document(put(tmp_path, rows), "eval")["steps"]) == 2
+    assert document(tmp_path, "eval")["metrics"]["num_turns"] == 1
+
+
+def test_a_fork_repeats_what_was_said_before_it(tmp_path: Path) -> None:
+    begun = [user("hi"), says("one")]
+    rows = [
+        chat_call("a", [user("hi")], says("one")),
+        chat_call("b", [*begun, user("left")], says("two"), at=1.0),
+        chat_call("c", [*begun, user("right")], says("three"), at=1.1),
+        chat_call("d", [*begun, user("left"), says("two"), user("on")], says("four"), at=2.0),
+    ]
+    one = written(put(tmp_path, rows), "atif")
+    trajectory = document(tmp_path, "atif")
+    (child,) = trajectory["subagent_trajectories"]
+    assert [(step["message"], step.get("is_copied_context", False)) for step in child["steps"]] == [
+        ("hi", True),
+        ("one", True),
+        ("right", False),
+        ("three", False),
+    ]
+    assert codes(one)["copied_context"] == 1
+
+
+ITEMS = {
+    "chat": [says("t", tool_calls=[{"id": "k1", "type": "function", "function": {"name": "f", "arguments": "{}"}}])],
+    "messages": [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "r"}], "encrypted_content": "hidden"},
+        {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "t"}, {"type": "tool_use", "id": "k1", "name": "f", "input": {}}],
+        },
+        {"role": "assistant", "content": None},
+    ],
+    "responses": [
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "t"}]},
+        {"type": "function_call", "call_id": "k1", "name": "f", "arguments": "{}"},
+    ],
+}
+
+
+@pytest.mark.parametrize("dialect", ITEMS)
+def test_records_hold_answers_as_each_dialect_spells_them(tmp_path: Path, dialect: str) -> None:
+    forge = Forge(ROLLOUT)
+    forge.root([1], [2], id="a", output_items=ITEMS[dialect], token_item_index=None)
+    forge.write(tmp_path)
+    trajectory = document(tmp_path, "atif")
+    assert [(step[1], step[2]) for step in steps(trajectory)] == [("t", ["k1"])]
+    assert trajectory["steps"][0].get("reasoning_content") == ("r" if dialect == "messages" else None)

@@ -9,9 +9,11 @@ import pytest
 
 from ng_capture.contracts.captures.contracts import CAPTURE, JSONL, TOKENS
 from ng_capture.contracts.captures.rules import RULES
-from ng_capture.contracts.interface import Head, Reader
+from ng_capture.contracts.interface import Head, Options, Read, Reader
 from ng_capture.contracts.recognition import recognise
+from ng_capture.contracts.sources import Source
 from ng_capture.contracts.validation import validate as validate_paths
+from ng_capture.errors import SurroundingsError
 from tests.support.captured import ROLLOUT, converted, document, faults_in, put, rules_of, steps
 from tests.support.forge import Forge, Row
 from tests.support.raw_calls import chat_call, says, user
@@ -273,3 +275,36 @@ def test_a_directory_is_validated_as_one_source(tmp_path: Path) -> None:
     put(tmp_path, [good()], "r-2")
     (only,) = validate_paths(recognise([str(tmp_path)], None))
     assert (only.contract, only.faults) == ("capture", ())
+
+
+def test_a_file_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
+    put(tmp_path, [good()], "r-2")
+    (tmp_path / FILE).mkdir()
+    reading = reader(CAPTURE).read(Source(str(tmp_path)), Options())
+    assert isinstance(next(reading), Read)
+    with pytest.raises(SurroundingsError, match=FILE):
+        next(reading)
+
+
+def test_a_prompt_that_is_no_json_is_a_damaged_line_wherever_it_stands(tmp_path: Path) -> None:
+    forge = Forge(ROLLOUT)
+    first = forge.root([1, 2], [3], id="A")
+    second = first.then([4], [5], id="B")
+    broken = second.line().replace(b'"prompt_token_ids":[1,', b'"prompt_token_ids":[1 1,')
+    assert broken != second.line()
+    # the child stands before its parent, so its prompt waits
+    put(tmp_path, [broken, first.line()], kind="tokens")
+    assert ("tokens.damaged_line", "", 1) in rules_of(faults_in(tmp_path))
+
+
+def test_a_line_that_is_no_object_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "all.jsonl"
+    path.write_bytes(encoded(good(rollout_id="x-1")) + b"[1]\n")
+    assert [(fault.rule, fault.line) for fault in faults_in(path)] == [("capture.damaged_line", 2)]
+
+
+def test_an_id_of_a_blank_mark_is_the_whole_rollout(tmp_path: Path) -> None:
+    put(tmp_path, [good()])
+    (tmp_path / f"{ROLLOUT}.tokens.incomplete").write_bytes(b"lost\n\n")
+    told = [fault.message for fault in faults_in(tmp_path)]
+    assert told == ["call lost, was marked incomplete", "the rollout is marked so"]

@@ -255,3 +255,27 @@ def test_choices_of_one_call_are_kept_apart(tmp_path: Path) -> None:
     told = records(tmp_path)
     assert {record["model_call_id"] for record in told} == {"A#0", "A#1"}
     assert first.id in {record["model_call_id"] for record in told}
+
+
+def gym_row(**message: Any) -> Row:
+    item = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
+    content = [{"type": "output_text", "text": "one", "annotations": []}]
+    return {
+        "responses_create_params": {"input": [user("hi")], "temperature": 0.5},
+        "response": {"id": "resp", "model": "m", "output": [{**item, "content": content, **message}]},
+        "reward": 1.0,
+        "_ng_task_index": 3,
+        "_ng_rollout_index": 0,
+        "expected_answer": "one",
+    }
+
+
+def test_a_finished_row_with_ids_becomes_a_record_of_its_rollout(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    ids = {"prompt_token_ids": [1, 2], "generation_token_ids": [3], "generation_log_probs": [-0.1]}
+    path.write_text(json.dumps(gym_row(**ids)) + "\n")
+    one = written(path, "tokens", "gym")
+    (told,) = records(path, "gym")
+    assert one.name == told["rollout_id"] == "3-0"
+    assert {key: told[key] for key in ids} == ids
+    assert {"reward_dropped", "row_fields_dropped", "request_fields_dropped"} <= codes(one).keys()
