@@ -7,7 +7,9 @@ from pathlib import Path
 from ng_capture.contracts.conversion import Converted
 from ng_capture.contracts.interface import Profile, Written
 from ng_capture.contracts.rules import Fault
+from ng_capture.errors import UsageError
 from ng_capture.files.listing import Selection
+from ng_capture.files.names import parse_name
 from ng_capture.ingest.captures import LogCapture, LogCaptures
 from ng_capture.ingest.sources.recognise import recognise
 from ng_capture.records.defects import Defect
@@ -28,9 +30,13 @@ def convert_logs(
     loss_report: Path | None,
     quiet: bool,
 ) -> int:
-    """A capture for each rollout of the logs; gives the exit code. Raises UsageError and SurroundingsError."""
+    """A capture for each rollout of the logs; gives the exit code. Raises UsageError and SurroundingsError.
+
+    Calls that name no rollout are of the one that the output is named after.
+    """
     recognition = recognise(sources, log_format)
-    captures = LogCaptures(recognition)
+    name = parse_name(Path(output).name)
+    captures = LogCaptures(recognition, name.rollout_id if name is not None else None)
     damaged = _tell_faults(captures.defects)
     report = Report("capture", Profile.NATIVE, loss_report)
     problems = Counter[str]()
@@ -38,14 +44,17 @@ def convert_logs(
     with Outputs(output, _SUFFIX, whole=True, sources=files, loss_report=loss_report) as outputs:
         for capture in captures.rollouts():
             if selection.takes(capture.rollout_id):
+                if name is not None and capture.rollout_id != name.rollout_id:
+                    message = f"{output}: is named after another rollout than {capture.rollout_id}"
+                    raise UsageError(message, hint="-o DIR/ names each file after its rollout")
                 problems.update(capture.problems)
                 converted = _converted(capture)
                 report.add("log", converted, outputs.take(converted))
     report.write()
     if not quiet:
         report.tell(output, recognition.passed_over)
-        for name, count in problems.most_common():
-            tell(f"  masks what is trained: {name} {count:,}; ng-capture reason {name}")
+        for reason, count in problems.most_common():
+            tell(f"  masks what is trained: {reason} {count:,}; ng-capture reason {reason}")
     return exits.FINDINGS if damaged and report.exit_code == exits.DONE else report.exit_code
 
 

@@ -33,7 +33,8 @@ class LogCapture(msgspec.Struct, frozen=True):
 class LogCaptures:
     """The rollouts of logs. Everything is read before the first is given; `defects` tell what could not be taken.
 
-    `rollout_id` is that of every call, where it is given. Raises SurroundingsError for sources that cannot be read.
+    `rollout_id` is that of the calls that name none, where it is given. Raises SurroundingsError for sources that
+    cannot be read.
     """
 
     def __init__(self, recognition: Recognition, rollout_id: str | None = None) -> None:
