@@ -45,7 +45,7 @@ def write_tokens(episode: Episode, _: Options) -> Written | Refused:
     losses = merged((*unheld(episode), *_unheld_of(lines)))
     documents = tuple(line.data for line in lines if line.data is not None)
     if not documents and not faults:
-        faults = (fault("tokens.none", f"{rollout_id}: no call has {_ALL}"),)
+        faults = (fault("tokens.none", f"no call has {_ALL}"),)
     if faults:
         return Refused(faults, losses)
     marker = SideFile(f"{rollout_id}.{FileKind.INCOMPLETE}", b"\n")
