@@ -31,6 +31,10 @@ Bounds = Literal["inferred", "one"] | Sequence[Hashable]
 
 ORDER = "item_order"
 """The key among `extra.ng_capture` of a thread: where each item of the output stood, where turns change the order."""
+OUTPUT_FROM = "output_from"
+"""The key beside it: the first turn of an output that begins with what no model of this episode wrote."""
+TOOLS_FROM = "tools_from"
+"""The key beside them: `response` where the request named no tools, and the response did."""
 
 
 class Grouped(msgspec.Struct, frozen=True):
@@ -88,7 +92,10 @@ class _Open:
         content, item, extra = _joined(self.messages)
         carried = [(at, tokens) for at, carrier in self.carriers if (tokens := read_tokens(carrier)) is not None]
         if len(carried) > 1:
-            extra["tokens"] = [{"item": at, **msgspec.to_builtins(tokens)} for at, tokens in carried]
+            order = self.order()
+            extra["tokens"] = [
+                {"item": at, "place": order.index(at), **msgspec.to_builtins(tokens)} for at, tokens in carried
+            ]
         return Turn(
             Role.ASSISTANT,
             content,

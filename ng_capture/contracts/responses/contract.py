@@ -15,7 +15,9 @@ def write(episode: Episode, options: Options) -> Written:
     losses = list(pair.losses)
     if episode.reward is not None:
         losses.append(Loss("reward_dropped"))
-    return Written((encode_json({"request": pair.request, "response": pair.response}),), tuple(losses))
+    sides = {"request": pair.request, "response": pair.response}
+    told = {name: side for name, side in sides.items() if side is not None}
+    return Written((encode_json(told),), tuple(losses))
 
 
 RESPONSES = Contract(

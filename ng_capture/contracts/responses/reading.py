@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from ng_capture.contracts.dialects.responses import splits_think, tools
+from ng_capture.contracts.dialects.responses import splits_think
 from ng_capture.contracts.dialects.streamed import unstreamed
 from ng_capture.contracts.documents import Found, values_in
 from ng_capture.contracts.episode import Agent, Episode, Thread, ToolResult, Totals
 from ng_capture.contracts.interface import Head, Options, Read, Refused
 from ng_capture.contracts.items.pieces import Message, Other, piece_of
-from ng_capture.contracts.items.turns import ORDER, grouped
+from ng_capture.contracts.items.turns import grouped
 from ng_capture.contracts.responses.conversation import (
     NOTHING,
     Conversation,
@@ -18,6 +18,8 @@ from ng_capture.contracts.responses.conversation import (
     envelope_in,
     parameters_in,
     side_of,
+    thread_extra,
+    tools_in,
 )
 from ng_capture.contracts.responses.told import Told
 from ng_capture.contracts.rules import Fault
@@ -110,7 +112,7 @@ def _is_made(item: object) -> bool:
 
 def _episode(request: Side, response: Side, conversation: Conversation) -> Episode:
     used = conversation.call.usage
-    offered = tools(request.value.get("tools")) or tools(response.value.get("tools")) or None
+    offered = tools_in(request.value, response.value)
     return Episode(
         contract=CONTRACT,
         main=Thread(
@@ -118,7 +120,7 @@ def _episode(request: Side, response: Side, conversation: Conversation) -> Episo
             Agent(model=conversation.model, tools=offered),
             trajectory_id=conversation.call.response_id,
             totals=None if used == UNKNOWN_USAGE else Totals(used, extra=conversation.call.usage_extra),
-            extra={"ng_capture": {ORDER: list(conversation.order)}} if conversation.order else None,
+            extra=thread_extra(conversation, request.value, response.value) or None,
         ),
         request=parameters_in(request.value),
         response=envelope_in(response.value),
