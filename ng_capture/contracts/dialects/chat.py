@@ -38,7 +38,7 @@ TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_prob
 LEGACY_CALL = ["function_call"]
 """What that key holds of a call of before tools."""
 _ROLES = {role.value: role for role in Role if role != Role.EVENT}
-_READ = ("role", "content", *REASONING_FIELDS, "refusal", "audio", "tool_calls", "function_call", *TOKEN_FIELDS)
+_READ = ("role", "type", "content", *REASONING_FIELDS, "refusal", "audio", "tool_calls", "function_call", *TOKEN_FIELDS)
 _TOLD = ("id", "object", "model", "choices", "usage", "prompt_token_ids")
 _CHOICE = ("index", "message", "finish_reason", "token_ids", *TOKEN_FIELDS)
 _COUNTED = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
@@ -170,7 +170,9 @@ def _decoded(text: str) -> Json:
 def _result(message: Json) -> ToolResult:
     """A tool's message; the role of one of before tools is kept."""
     rests = rests_of(message.get("content"))
-    rest = others(message, "content", "tool_call_id", *(["role"] if message.get("role") == "tool" else [])) or {}
+    rest = (
+        others(message, "content", "tool_call_id", "type", *(["role"] if message.get("role") == "tool" else [])) or {}
+    )
     return ToolResult(
         call_id=text_in(message, "tool_call_id"),
         content=content_of(message.get("content")),
