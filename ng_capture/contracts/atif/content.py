@@ -73,7 +73,7 @@ def placeholder(part: Part) -> str:
         return f"[{part.kind} omitted: {part.source}]"
     data = _data(part.source)
     digest = hashlib.sha256(part.source.encode("utf-8", "surrogatepass") if data is None else data).hexdigest()
-    return f"[{part.kind} omitted: {part.media_type or 'unknown type'}, sha256 {digest}]"
+    return f"[{part.kind} omitted: {_media_type(part) or 'unknown type'}, sha256 {digest}]"
 
 
 def _write_part(part: Part, draft: Draft, path: str) -> dict[str, object] | None:
