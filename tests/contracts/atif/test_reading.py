@@ -123,6 +123,7 @@ def test_atif_is_recognised_and_what_only_claims_to_be_a_trajectory() -> None:
     assert recognises(Head("t.json", False, FOREIGN["gemini-cli"]))
     assert not recognises(Head("t.json", False, FOREIGN["Gym rollout row"]))
     assert not recognises(Head("t.json", False, {"x": 1}))
+    assert not recognises(Head("t.json", False, 1))
 
 
 # notes
