@@ -81,7 +81,7 @@ def command(
         Path | None, typer.Option("--loss-report", metavar="FILE", help="Write every loss there as JSON.")
     ] = None,
     listing: Annotated[
-        bool, typer.Option("--list", help="Print every conversion with the losses that it may report.")
+        bool, typer.Option("--list", help="Print the conversions (of --from, to --to) and what each may lose.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", envvar="NG_CAPTURE_CONVERT_JSON", help="With --list: as JSON.")
@@ -97,7 +97,7 @@ def command(
     if listing:
         from ng_capture_cli.contracts import print_matrix
 
-        print_matrix(as_json=as_json)
+        print_matrix(as_json=as_json, source=contract, target=to)
         return exits.DONE
     if not sources or to is None:
         missing = "nothing to convert" if not sources else "--to NAME is wanted"

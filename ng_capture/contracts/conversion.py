@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ng_capture.contracts.identity import content_digest
-from ng_capture.contracts.interface import Head, Options, Read, Reader, Refused, Writer, Written
+from ng_capture.contracts.interface import Options, Read, Reader, Refused, Writer, Written
 from ng_capture.contracts.losses import Loss, lost, merged
 from ng_capture.contracts.rules import Fault
 from ng_capture.contracts.sources import Source
@@ -58,16 +58,6 @@ class Conversion(msgspec.Struct, frozen=True):
             return Converted(source.name, read.place, name, None, losses, (*read.faults, *done.faults))
         written = None if self.strict and any(lost(losses)) else done
         return Converted(source.name, read.place, name, written, losses, read.faults)
-
-
-def head_of(source: Source) -> Head:
-    """The first JSON value of a source: that of its first line, or else of all of it; of a folder the names in it."""
-    if source.is_folder:
-        return Head(source.file_name, True, source.names())
-    first = next(source.lines(""), None)
-    if first is None or first.careful.read:
-        return Head(source.file_name, False, None if first is None else first.value)
-    return Head(source.file_name, False, source.document("").value)
 
 
 def file_stem(name: str) -> str:

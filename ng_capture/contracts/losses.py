@@ -7,12 +7,14 @@ import msgspec
 
 LossSeverity = Literal["note", "degraded", "dropped", "synthesised"]
 
+# the worst first
 CONSEQUENCES: dict[LossSeverity, str] = {
-    "note": "kept, in another place or form; it can be undone",
-    "degraded": "its meaning changed form",
     "dropped": "it is not in the output",
     "synthesised": "the output needs a value that nobody knows",
+    "degraded": "its meaning changed form",
+    "note": "kept, in another place or form; it can be undone",
 }
+SEVERITIES: tuple[LossSeverity, ...] = tuple(CONSEQUENCES)
 
 
 class LossCode(msgspec.Struct, frozen=True):
@@ -64,7 +66,6 @@ history_rewritten | degraded | a request holds another history than the calls be
 subagent_parent_unknown | degraded | nothing says which call began a sub-agent
 subagent_by_session | note | a sub-agent is named by its run alone; the run's id stands where its own would
 subagent_dropped | dropped | a sub-agent's turns are not in the output
-subagent_embedded | note | a sub-agent's turns are inside the document
 failed_call_omitted | dropped | a call that failed makes no step
 retry_collapsed | dropped | a call that was made again makes no step
 tool_output_not_captured | note | the last calls' outputs were never sent back, so nobody knows them

@@ -73,7 +73,7 @@ def has_payload(value: Json) -> bool:
 def faults_of(value: Json, raw: RawCall, file: str) -> Iterator[Fault]:
     """Every rule that a line breaks."""
     for rule, path, message in _faults(value, raw):
-        yield fault(rule, f"{file}: {message}", path, raw.line)
+        yield fault(rule, message, path, raw.line, file)
 
 
 def _faults(value: Json, raw: RawCall) -> Iterator[tuple[str, str, str]]:

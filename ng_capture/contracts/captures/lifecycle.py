@@ -19,22 +19,22 @@ def lost_calls_beside(files: RolloutFiles, recorded: Container[str]) -> list[Def
     lost: dict[str, Defect] = {}
     for line in _lines(files, FileKind.INTENTS):
         if line.call_id and line.call_id not in recorded and line.call_id not in refused:
-            lost.setdefault(line.call_id, _lost(line.call_id, "was announced but has no record"))
+            lost.setdefault(line.call_id, _lost(line.call_id, "was announced but has no record", files))
     marks = list(_lines(files, FileKind.INCOMPLETE))
     for line in marks:
         if line.call_id:
-            lost.setdefault(line.call_id, _lost(line.call_id, "was marked incomplete"))
+            lost.setdefault(line.call_id, _lost(line.call_id, "was marked incomplete", files))
     for call_id in sorted(map(printable, state.entry_digests or ())):
         if call_id not in recorded:
-            lost.setdefault(call_id, _lost(call_id, "is in the state's index but has no record"))
+            lost.setdefault(call_id, _lost(call_id, "is in the state's index but has no record", files))
     unnamed = any(not mark.call_id for mark in marks) or (not marks and bool(files.of_kind(FileKind.INCOMPLETE)))
     if unnamed or (state.incomplete and not lost):
         lost[""] = Defect(reason="capture_incomplete", file=files.rollout_id, detail="the rollout is marked so")
     return [*unreadable, *lost.values()]
 
 
-def _lost(call_id: str, detail: str) -> Defect:
-    return Defect(reason="capture_incomplete", call=call_id, detail=detail)
+def _lost(call_id: str, detail: str, files: RolloutFiles) -> Defect:
+    return Defect(reason="capture_incomplete", call=call_id, file=files.rollout_id, detail=detail)
 
 
 def _state(files: RolloutFiles) -> tuple[list[Defect], StoreState]:

@@ -59,15 +59,17 @@ RULES: dict[str, Rule] = {
 }
 
 
-def fault(rule: str, message: str, path: str = "", line: int | None = None) -> Fault:
+def fault(rule: str, message: str, path: str = "", line: int | None = None, file: str | None = None) -> Fault:
     """A fault with the severity of its rule."""
-    return Fault(rule, RULES[rule].severity, message, path, line)
+    return Fault(rule, RULES[rule].severity, message, path, line, file=file)
 
 
 def fault_of(defect: Defect, family: str, severity: FaultSeverity | None = None) -> Fault:
     """A defect of the project's reader as a fault; `family` is `capture` or `tokens`."""
     rule = RULES.get(f"{family}.{defect.reason}") or RULES[f"{family}.damaged_line"]
-    return Fault(rule.name, severity or rule.severity, _message(defect, rule), _path(defect), defect.line)
+    return Fault(
+        rule.name, severity or rule.severity, _message(defect, rule), _path(defect), defect.line, file=defect.file
+    )
 
 
 def _message(defect: Defect, rule: Rule) -> str:
@@ -75,8 +77,7 @@ def _message(defect: Defect, rule: Rule) -> str:
     for name in ("expected", "found", "tokens", "logprobs", "count"):
         value = getattr(defect, name)
         told.append(f"{name} {value}" if value is not None else "")
-    place = f"{defect.file}: " if defect.file else ""
-    return place + ", ".join(filter(None, told))
+    return ", ".join(filter(None, told))
 
 
 def _path(defect: Defect) -> str:

@@ -386,11 +386,12 @@ def test_a_time_that_atif_cannot_spell_is_noted() -> None:
 # agents
 
 
-def test_who_acted_is_what_is_asked_for_then_what_is_known() -> None:
+def test_who_acted_is_what_the_source_says_and_else_what_is_asked_for() -> None:
     row = {"agent_ref": {"name": "row"}}
-    assert write_one(episode(agent=Agent(), row=row))[0]["agent"]["name"] == "row"
-    assert write_one(episode(agent=Agent("own"), row=row))[0]["agent"]["name"] == "own"
-    value, written = write_one(episode(agent=Agent("own"), row=row), agent_name="asked", agent_version="2")
+    asked = {"agent_name": "asked", "agent_version": "2"}
+    assert write_one(episode(agent=Agent("own", "1"), row=row), **asked)[0]["agent"] == {"name": "own", "version": "1"}
+    assert write_one(episode(agent=Agent(), row=row), **asked)[0]["agent"] == {"name": "row", "version": "2"}
+    value, written = write_one(episode(agent=Agent()), **asked)
     assert (value["agent"], codes(written)) == ({"name": "asked", "version": "2"}, [])
 
 
