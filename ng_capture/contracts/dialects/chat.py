@@ -24,6 +24,7 @@ from ng_capture.contracts.episode import (
 )
 from ng_capture.contracts.interface import Options
 from ng_capture.contracts.items.parts import without
+from ng_capture.contracts.items.tokens import array_of
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.rules import pointer
 from ng_capture.records.json_text import decode_exact, object_in, objects_in
@@ -200,12 +201,12 @@ def _tokens(response: Json, choice: Json) -> Tokens | None:
 
 def _served(response: Json, choice: Json) -> Tokens | None:
     """The ids as vLLM serves them: those of the prompt on the response or the choice, of the answer on the choice."""
-    generation = choice.get("token_ids")
-    if not isinstance(generation, list):
+    generation = array_of(choice.get("token_ids"), int)
+    if generation is None:
         return None
-    prompt = next((told for each in (choice, response) if isinstance(told := each.get("prompt_token_ids"), list)), None)
+    prompts = (array_of(each.get("prompt_token_ids"), int) for each in (choice, response))
     told = [entry.get("logprob") for entry in objects_in(object_in(choice.get("logprobs")).get("content"))]
-    return Tokens(prompt, generation, told if told and None not in told else None)  # type: ignore[arg-type]
+    return Tokens(next(filter(None, prompts), None), generation, array_of(told, int, float) or None)
 
 
 def _uncounted(usage: Mapping[str, object]) -> Json | None:

@@ -18,7 +18,7 @@ from ng_capture.contracts.gym.terminus import commands_of
 from ng_capture.contracts.gym.usage import count_usage
 from ng_capture.contracts.identity import made_id
 from ng_capture.contracts.interface import Options, Written
-from ng_capture.contracts.items.turns import ORDER, OUTPUT_FROM, TOOLS_FROM
+from ng_capture.contracts.items.turns import HISTORY_ORDER, ORDER, OUTPUT_FROM, TOOLS_FROM
 from ng_capture.contracts.items.writing import Writing
 from ng_capture.contracts.losses import Loss, merged
 from ng_capture.records.json_text import encode_json, object_in
@@ -73,7 +73,7 @@ def pair_of(episode: Episode, options: Options) -> Pair:
             (asked if at < border else made).extend(writing.turn(at, turn, at >= border))
     request["input"] = _plain(turns[:border]) if own else None
     if request["input"] is None:
-        request["input"] = asked
+        request["input"] = _ordered(asked, noted.get(HISTORY_ORDER))
     tools = written_tools(thread.agent.tools, writing.losses.append)
     if tools and noted.get(TOOLS_FROM) != "response":
         request["tools"] = tools

@@ -9,7 +9,7 @@ from ng_capture.contracts.episode import Json, ModelCall, Tool, Turn
 from ng_capture.contracts.interface import Options
 from ng_capture.contracts.items.parts import without
 from ng_capture.contracts.items.pieces import ANSWERED_CALLS
-from ng_capture.contracts.items.turns import ORDER, OUTPUT_FROM, TOOLS_FROM, Grouped, grouped
+from ng_capture.contracts.items.turns import HISTORY_ORDER, ORDER, OUTPUT_FROM, TOOLS_FROM, Grouped, grouped
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.responses.told import Told
 from ng_capture.records.json_text import object_in
@@ -29,14 +29,15 @@ NOTHING = Side({}, "")
 class Conversation(msgspec.Struct, frozen=True):
     """All turns, and what could not be told of them.
 
-    `order` is that of the output where turns change it, `output_from` the first turn of the output where that is not
-    the first fresh one.
+    `order` and `history` are those of items where turns change it (`Grouped`), `output_from` is the first turn of the
+    output where that is not the first fresh one.
     """
 
     turns: tuple[Turn, ...]
     losses: tuple[Loss, ...]
     order: tuple[int, ...]
     call: ModelCall
+    history: tuple[int, ...] = ()
     output_from: int | None = None
 
     @property
@@ -58,16 +59,17 @@ def conversation_of(
     told = Told.inferred_from(made) if tell is None else tell(made)
     before = (*instructions(request.value, request.place), *given.turns)
     conversation = completed(before, (*given.losses, *unread), told, response)
-    if not told.turns or told.turns[0].fresh:
-        return conversation
-    return msgspec.structs.replace(conversation, output_from=len(before))
+    output_from = None if not told.turns or told.turns[0].fresh else len(before)
+    return msgspec.structs.replace(conversation, history=given.history, output_from=output_from)
 
 
 def completed(before: Sequence[Turn], losses: Sequence[Loss], told: Told, response: Side) -> Conversation:
     """The turns before an output and those in it, with what is told of them as a whole."""
     call = model_call(response.value)
     turns, mismatch = _counted((*before, *told.turns), call, f"{response.place}/usage")
-    return Conversation(turns, (*losses, *told.losses, *_as_a_whole(turns, told), *mismatch), told.order, call)
+    return Conversation(
+        turns, (*losses, *told.losses, *_as_a_whole(turns, told), *mismatch), told.order, call, told.history
+    )
 
 
 def _as_a_whole(turns: Sequence[Turn], told: Told) -> list[Loss]:
@@ -129,6 +131,8 @@ def thread_extra(conversation: Conversation, request: Json, response: Json) -> J
     kept = dict[str, object]()
     if conversation.order:
         kept[ORDER] = list(conversation.order)
+    if conversation.history:
+        kept[HISTORY_ORDER] = list(conversation.history)
     if conversation.output_from is not None:
         kept[OUTPUT_FROM] = conversation.output_from
     if not tools(request.get("tools")) and tools(response.get("tools")):
