@@ -56,7 +56,7 @@ class _Writing:
         self._ids = dict(_call_ids(made, rollout_id))
         self._tokens = {self._ids[at]: tokens for at, each in enumerate(made) if (tokens := _usable(each)) is not None}
         self._of_turn = {id(each.turn): self._ids[at] for at, each in enumerate(made) if self._ids[at] in self._tokens}
-        self._sequences = Sequences(self._tokens)
+        self._sequences = Sequences({name: tokens for name, tokens in self._tokens.items() if tokens.complete})
 
     def lines(self) -> Iterator[RecordLine]:
         for at, each in enumerate(self._made):

@@ -19,7 +19,7 @@ def test_the_longest_beginning_is_found_and_all_calls_that_have_it(
     calls: list[tuple[list[int], list[int]]], prompt: list[int]
 ) -> None:
     held = {str(number): tokens_of(*each) for number, each in enumerate(calls)}
-    whole = {name: [*tokens.prompt_ids or (), *tokens.completion_ids or ()] for name, tokens in held.items()}
+    whole = {str(number): [*before, *made] for number, (before, made) in enumerate(calls)}
     fitting = {name: ids for name, ids in whole.items() if prompt[: len(ids)] == ids}
     longest = max(map(len, fitting.values()), default=0)
     expected = [name for name, ids in fitting.items() if len(ids) == longest]
@@ -27,7 +27,7 @@ def test_the_longest_beginning_is_found_and_all_calls_that_have_it(
 
 
 @given(IDS, IDS, IDS)
-def test_what_stands_behind_a_call_is_what_it_does_not_hold(before: list[int], made: list[int], rest: list[int]) -> None:
+def test_what_stands_behind_a_call_is_told(before: list[int], made: list[int], rest: list[int]) -> None:
     assert rest_behind([*before, *made, *rest], tokens_of(before, made)) == tuple(rest)
     assert rest_behind([*before, *made, *rest], tokens_of([*before, 9], made)) is None
     assert rest_behind([*before, *made], tokens_of(before, [*made, 9])) is None
