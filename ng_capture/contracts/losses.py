@@ -53,6 +53,7 @@ tokens_dropped | dropped | the target has no place for token ids and log probabi
 usage_mismatch | note | the usage of the row is not the sum over its calls; the row's is kept
 usage_includes_subagents | note | the totals count more than the steps do
 usage_dropped | dropped | the target has no place for token counts
+usage_unknown | synthesised | the target wants token counts, and nobody knows them: 0 stands there
 cache_write_dropped | dropped | the target has no place for tokens written to the prompt cache
 agent_version_unknown | synthesised | the target wants a version of the agent, and nobody knows it
 agent_name_unknown | synthesised | the target wants a name of the agent, and nobody knows it

@@ -84,7 +84,9 @@ class Source:
         """Every line that is not blank as JSON, one at a time; faults name rules of that contract."""
         for number, data in enumerate(self._raw_lines(), start=1):
             if data.strip():
-                yield JsonLine(number, data, read_carefully(data, contract, number), data.endswith(b"\n"))
+                # a text that breaks off does so in its line, not in the next
+                careful = read_carefully(data.removesuffix(b"\n"), contract, number)
+                yield JsonLine(number, data, careful, data.endswith(b"\n"))
 
     def _raw_lines(self) -> Iterator[bytes]:
         if self.path is None:

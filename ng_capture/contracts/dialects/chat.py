@@ -38,7 +38,7 @@ TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_prob
 LEGACY_CALL = ["function_call"]
 """What that key holds of a call of before tools."""
 _ROLES = {role.value: role for role in Role if role != Role.EVENT}
-_READ = ("role", "content", *REASONING_FIELDS, "refusal", "audio", "tool_calls", "function_call", *TOKEN_FIELDS)
+_READ = ("role", "type", "content", *REASONING_FIELDS, "refusal", "audio", "tool_calls", "function_call", *TOKEN_FIELDS)
 _TOLD = ("id", "object", "model", "choices", "usage", "prompt_token_ids")
 _CHOICE = ("index", "message", "finish_reason", "token_ids", *TOKEN_FIELDS)
 _COUNTED = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
@@ -170,7 +170,9 @@ def _decoded(text: str) -> Json:
 def _result(message: Json) -> ToolResult:
     """A tool's message; the role of one of before tools is kept."""
     rests = rests_of(message.get("content"))
-    rest = others(message, "content", "tool_call_id", *(["role"] if message.get("role") == "tool" else [])) or {}
+    rest = (
+        others(message, "content", "tool_call_id", "type", *(["role"] if message.get("role") == "tool" else [])) or {}
+    )
     return ToolResult(
         call_id=text_in(message, "tool_call_id"),
         content=content_of(message.get("content")),
@@ -187,8 +189,14 @@ def _call(response: Json, choice: Json) -> ModelCall:
         finish_reason=text_in(choice, "finish_reason"),
         usage=decode_usage(usage),
         usage_extra=_uncounted(usage),
-        tokens=_served(response, choice) or tokens_in(object_in(choice.get("message")), choice, response),
+        tokens=_tokens(response, choice),
     )
+
+
+def _tokens(response: Json, choice: Json) -> Tokens | None:
+    """The ids as the model servers of Gym write them, or as vLLM does where those are not all there."""
+    tokens = tokens_in(object_in(choice.get("message")), choice, response)
+    return tokens if tokens is not None and tokens.complete else _served(response, choice) or tokens
 
 
 def _served(response: Json, choice: Json) -> Tokens | None:

@@ -5,7 +5,10 @@ from collections.abc import Iterable, Mapping
 
 from ng_capture.contracts.episode import Content, Json, Opaque, Part, Text, Tokens
 from ng_capture.contracts.items.tokens import read_tokens
-from ng_capture.records.json_text import SpelledObject, encode_json
+from ng_capture.records.json_text import SpelledObject
+
+_BARE = "bare "
+"""How the kind of a part begins that is no object."""
 
 
 def text_in(value: Json, *keys: str) -> str | None:
@@ -19,8 +22,22 @@ def others(value: Json, *known: str) -> Json | None:
 
 
 def opaque(kind: str, value: object) -> Opaque:
-    """A part of what is no object, or of one as it stands."""
-    return Opaque(kind, value if isinstance(value, dict) else {"value": value})
+    """A part of an object as it stands, or of what is none."""
+    return Opaque(kind, value) if isinstance(value, dict) else Opaque(f"{_BARE}{kind}", {"value": value})
+
+
+def as_it_stood(part: Opaque) -> object:
+    """What an opaque part was made of."""
+    bare = part.kind.startswith(_BARE) and part.value.keys() == {"value"}
+    return part.value["value"] if bare else dict(part.value)
+
+
+def whole_message(content: Content | None) -> Opaque | None:
+    """The part of a message that is opaque as a whole; None where it is another content."""
+    match content:
+        case (Opaque(kind="message" | "bare message") as part,):
+            return part
+    return None
 
 
 def arguments_text(value: object) -> str:
@@ -29,10 +46,7 @@ def arguments_text(value: object) -> str:
         return value
     if isinstance(value, SpelledObject):
         return value.text
-    try:
-        return json.dumps({} if value is None else value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return encode_json(value).decode()
+    return json.dumps({} if value is None else value, ensure_ascii=False)
 
 
 def joined(parts: Iterable[Part]) -> Content | None:

@@ -42,6 +42,6 @@ GYM = Contract(
     writer=Writer(
         write=write,
         suffix=".rows.jsonl",
-        losses=WRITTEN | {"tools_dropped": Feature.TOOLS, "copied_context": Feature.COPIED},
+        losses=WRITTEN | {"tools_dropped": Feature.TOOLS, "copied_context": Feature.COPIED, "usage_unknown": None},
     ),
 )

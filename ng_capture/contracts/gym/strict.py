@@ -37,7 +37,7 @@ def write_strict(episode: Episode, options: Options) -> Written | Refused:
     }
     row: dict[str, object] = {
         **(episode.row or {}),
-        "responses_create_params": pair_of(episode, options).request,
+        "responses_create_params": pair_of(episode, options).request or {"input": []},
         "response": response,
     }
     if episode.reward is not None:
@@ -79,15 +79,9 @@ def _calls_and_results(turn: Turn, seed: str) -> Iterator[Json]:
             "status": "completed",
         }
     for place, result in enumerate(turn.results):
-        structured = structured_result(result.extra)
-        output = [{"type": "input_text", "text": text} for text in _texts(result.content)]
         yield {
             "call_id": result.call_id,
-            "output": output
-            if isinstance(result.content, tuple)
-            else result.content
-            if structured is None
-            else structured,
+            "output": _result(result),
             "type": "function_call_output",
             "id": strict_id(seed, "function-output", result.call_id or "", str(place)),
             "status": "completed",

@@ -85,13 +85,21 @@ def _written(part: Part, rest: Json, text_type: str) -> object:
         case Text(text):
             kind = rest.get("type", text_type)
             whole = {**rest, "type": kind, TEXT_KEYS.get(str(kind), "text"): text}
-            return {**whole, "annotations": []} if kind == "output_text" and "annotations" not in whole else whole
+            return {**whole, "annotations": []} if kind == "output_text" and not rest else whole
         case Media(source=source):
-            return {"detail": "auto", **rest, "type": "input_image", "image_url": source}
+            if rest.get("type") == "input_audio":
+                return {**rest, "input_audio": _sound(source)}
+            return {**(rest or {"detail": "auto"}), "type": "input_image", "image_url": source}
         case Opaque(kind="value", value=value):
             return value.get("value")
         case Opaque(value=value):
             return dict(value)
+
+
+def _sound(source: str) -> Json:
+    """What a part of sound holds, of its data URL."""
+    form, _, data = source.removeprefix("data:audio/").partition(";base64,")
+    return {"data": data, "format": form}
 
 
 def text_of(value: object) -> str | None:

@@ -10,7 +10,7 @@ TOKEN_FIELDS = (*TOKEN_KEYS, "routed_experts")
 
 def has_tokens(item: Json) -> bool:
     """True for an item that carries something in a token field, sound or not."""
-    return any(item.get(key) is not None for key in TOKEN_KEYS)
+    return any(item.get(key) is not None for key in TOKEN_FIELDS)
 
 
 def is_placeholder(item: Json) -> bool:
