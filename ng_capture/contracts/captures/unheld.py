@@ -8,6 +8,7 @@ from ng_capture.contracts.losses import Loss
 
 UNHELD: Mapping[str, Feature | None] = {
     "conversation_dropped": None,
+    "tokens_dropped": Feature.COPIED,
     "tools_dropped": Feature.TOOLS,
     "request_fields_dropped": Feature.REQUEST,
     "reward_dropped": Feature.REWARD,
@@ -23,6 +24,8 @@ def unheld(episode: Episode) -> Iterator[Loss]:
         for turn in thread.turns:
             if _said_to_the_model(turn):
                 yield Loss("conversation_dropped", turn.place)
+            if turn.copied and turn.call is not None and turn.call.tokens is not None:
+                yield Loss("tokens_dropped", turn.place, detail="history that another call made")
     if episode.main.agent.tools:
         yield Loss("tools_dropped", count=len(episode.main.agent.tools))
     for name in sorted((episode.request or {}).keys() - {"model"}):
