@@ -26,7 +26,7 @@ def written_parameters(request: Json | None, lose: Callable[[Loss], None]) -> di
     """The parameters that Gym takes; a null says nothing and is left out, since Gym refuses some."""
     told = {key: value for key, value in (request or {}).items() if value is not None}
     for key in sorted(told.keys() - PARAMETERS):
-        lose(Loss("request_fields_dropped", f"/{key}", detail=key))
+        lose(Loss("request_fields_dropped", detail=key))
     return {key: value for key, value in told.items() if key in PARAMETERS}
 
 
