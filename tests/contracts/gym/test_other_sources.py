@@ -79,6 +79,15 @@ def test_an_image_of_a_model_is_named_by_its_digest() -> None:
     assert ("media_omitted", "image") in losses
 
 
+def test_a_part_that_atif_had_no_place_for_is_no_image_any_more() -> None:
+    image = {"type": "input_image", "image_url": "data:image/png;base64,QQ=="}
+    there = converted(row([said("ok")], [user("") | {"content": [image]}]), GYM, ATIF)
+    [message] = converted(there.value, ATIF, GYM).value["responses_create_params"]["input"]
+    [part] = message["content"]
+    assert part.keys() == {"type", "text"}
+    assert part["type"] == "input_text"
+
+
 def test_an_item_of_no_kind_that_responses_know_is_a_system_message() -> None:
     items, losses = output(model("ok"), Turn(Role.SYSTEM, (Opaque("wibble", {"type": "wibble"}),)))
     assert items[1] == user('{"type":"wibble"}', "system")
