@@ -33,7 +33,8 @@ def command(
         ),
     ] = None,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="NAME", help="What to write; `--list` has the names.")
+        str | None,
+        typer.Option("--to", metavar="NAME", help="What to write: `--list` has the names; of any log `capture`."),
     ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="OUT", help="A file, or a folder (DIR/) with a file each.")
@@ -102,6 +103,11 @@ def command(
     if not sources or to is None:
         missing = "nothing to convert" if not sources else "--to NAME is wanted"
         raise UsageError(missing, hint="ng-capture convert --list")
+    selection = options.selection(include, exclude)
+    if to == "capture":
+        from ng_capture_cli.convert_logs import convert_logs
+
+        return convert_logs(sources, contract, output, selection, loss_report, quiet)
     from ng_capture.contracts.conversion import Conversion
     from ng_capture.contracts.recognition import recognise
     from ng_capture.contracts.registry import writer_of
@@ -124,9 +130,10 @@ def command(
     )
     writer = writer_of(to)
     recognition = recognise(sources, contract)
-    selection = options.selection(include, exclude)
     report = Report(to, profile, loss_report)
-    with Outputs(output, writer, recognition.paths, loss_report) as outputs:
+    with Outputs(
+        output, writer.suffix, whole=writer.whole, sources=recognition.paths, loss_report=loss_report
+    ) as outputs:
         for each in recognition.sources:
             conversion = Conversion(each.reader, writer, wanted, strict, selection)
             try:

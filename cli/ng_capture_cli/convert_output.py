@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ng_capture.files.writing import AtomicFile
 
 from ng_capture.contracts.conversion import Converted
-from ng_capture.contracts.interface import SideFile, Writer, Written
+from ng_capture.contracts.interface import SideFile, Written
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.files.names import parse_name
 
@@ -19,12 +19,16 @@ from ng_capture.files.names import parse_name
 class Outputs:
     """Takes what was converted; nothing is created before there is something to write, and each file appears whole.
 
+    `suffix` ends the names of files in a folder; `whole` tells that a file holds one document.
     Raises UsageError where an output would replace a source, or a capture that is there; SurroundingsError for a full
     disk or a missing permission.
     """
 
-    def __init__(self, output: str, writer: Writer, sources: Sequence[Path], loss_report: Path | None) -> None:
-        self._writer = writer
+    def __init__(
+        self, output: str, suffix: str, *, whole: bool, sources: Sequence[Path], loss_report: Path | None
+    ) -> None:
+        self._suffix = suffix
+        self._whole = whole
         self._sources = {path.resolve() for path in sources}
         self._path = None if output == "-" else Path(output)
         self._folder = self._path is not None and (output.endswith("/") or self._path.is_dir())
@@ -67,7 +71,7 @@ class Outputs:
             from ng_capture.files.writing import AtomicFile
 
             self._open = self._exits.enter_context(AtomicFile(path))
-        elif self._writer.whole:
+        elif self._whole:
             raise UsageError(
                 f"{path}: holds one document, and there are more", hint=f"-o {path.parent}/ for a file each"
             )
@@ -91,7 +95,7 @@ class Outputs:
             number += 1
             free = f"{name}-{number}"
         self._names.add(free.lower())
-        return f"{free}{self._writer.suffix}"
+        return f"{free}{self._suffix}"
 
     def _put_aside(self, files: Sequence[SideFile], folder: Path) -> None:
         from ng_capture.files.writing import make_directory, replace_file

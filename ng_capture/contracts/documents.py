@@ -12,6 +12,10 @@ _HARMLESS = ("surrogate",)
 """Errors of a text that a reader can live with: its value is certain."""
 
 
+_STREAM = (b"data:", b"event:")
+"""How an event of a stream begins."""
+
+
 class Found(msgspec.Struct, frozen=True):
     """A value, None where it cannot be read for certain, the faults of its text, the line where it stands, its text."""
 
@@ -32,7 +36,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def values_in(source: Source, contract: str) -> Iterator[Found]:
-    """Each line as a value; of a file whose first line is none, the whole."""
+    """Each line as a value; of a file whose first line is none, the whole. A stream is a response that is its text."""
     lines = source.lines(contract)
     first = next(lines, None)
     if first is None:
@@ -41,6 +45,9 @@ def values_in(source: Source, contract: str) -> Iterator[Found]:
     whole = None if first.careful.read else source.document(contract)
     if whole is not None and whole.read:
         yield Found(whole.value, whole.faults, None, source.read())
+        return
+    if whole is not None and first.data.startswith(_STREAM):
+        yield Found({"response": source.read().decode("utf-8", "replace")}, (), None)
         return
     yield Found(first.value, first.careful.faults, first.number, first.data)
     for line in lines:

@@ -148,7 +148,9 @@ class _Counting:
 
     def __init__(self, rows: Sequence[_Row]) -> None:
         self._ends = {row.heard[-1]: row.source for row in reversed(rows)}
-        self._answers = {(content_digest(row.messages[-1]), row.source) for row in rows}
+        self._answers = defaultdict[str, set[str]](set)
+        for row in rows:
+            self._answers[content_digest(row.messages[-1])].add(row.source)
         self._counted = set[str]()
 
     def counts(self, row: _Row, at: int) -> bool:
@@ -156,8 +158,7 @@ class _Counting:
         digest, own = row.heard[at], row.source
         if digest in self._counted or self._ends.get(digest, own) != own:
             return False
-        answer = content_digest(row.messages[at])
-        if digest not in self._ends and any(said == answer and source != own for said, source in self._answers):
+        if digest not in self._ends and self._answers.get(content_digest(row.messages[at]), set()) - {own}:
             return False
         self._counted.add(digest)
         return True

@@ -47,6 +47,7 @@ def test_a_number_that_is_not_finite_is_named_by_its_place(text: str) -> None:
 
 
 def test_a_number_with_more_digits_than_a_double_holds_is_a_warning() -> None:
+    assert told(b"1e-99999999999999999999") == [("x.json.imprecise", "warning", "")]
     assert told(b"[0.1, 1.50, 1e3, 0.12345678901234567891]") == [("x.json.imprecise", "warning", "/3")]
 
 

@@ -7,8 +7,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from ng_capture.contracts.conversion import head_of
 from ng_capture.contracts.interface import Head, Read
+from ng_capture.contracts.recognition import head_of
 from ng_capture.contracts.registry import reader_of
 from tests.support.atof_events import says, user
 from tests.support.conversions import (

@@ -32,8 +32,8 @@ def write_agent(agent: Agent, draft: Draft, path: str) -> dict[str, object]:
     """The agent of a document; ATIF wants a name and a version, whether anybody knows them or not."""
     options = draft.options
     row = object_in(object_in(draft.episode.row).get("agent_ref"))
-    name = _first(options.agent_name, agent.name, text_at(row, "name"))
-    version = _first(options.agent_version, agent.version)
+    name = _first(agent.name, text_at(row, "name"), options.agent_name)
+    version = _first(agent.version, options.agent_version)
     unknown = tuple(field for field, known in (("name", name), ("version", version)) if known is None)
     for field in unknown:
         draft.lose(f"agent_{field}_unknown", f"{path}/{field}")

@@ -8,6 +8,7 @@ from ng_capture.contracts.atif.metrics import read_metrics
 from ng_capture.contracts.atif.notes import (
     ARRAYS,
     KEY,
+    METRICS,
     CallNotes,
     ItemNotes,
     ReasoningNote,
@@ -16,7 +17,8 @@ from ng_capture.contracts.atif.notes import (
     TokenNotes,
     opened,
 )
-from ng_capture.contracts.atif.place import text_at, whole
+from ng_capture.contracts.atif.place import Place, text_at, whole
+from ng_capture.contracts.atif.shape import check_object
 from ng_capture.contracts.episode import (
     Content,
     Json,
@@ -30,6 +32,7 @@ from ng_capture.contracts.episode import (
     ToolResult,
     Turn,
 )
+from ng_capture.contracts.rules import has_errors
 from ng_capture.contracts.sources import Source
 from ng_capture.records.json_text import decode_exact, object_in, objects_in
 
@@ -52,7 +55,7 @@ def read_step(step: Json, place: str, images: Source | None) -> Turn:
         thoughts=thoughts,
         calls=calls,
         results=results,
-        call=_model_call(step, notes, noted_arrays(extra)),
+        call=_model_call(step, notes, extra),
         copied=step.get("is_copied_context") is True,
         model_calls=_first(whole(step.get("llm_call_count")), notes.model_calls),
         timestamp=text_at(step, "timestamp") or notes.timestamp,
@@ -173,9 +176,15 @@ def noted_arrays(extra: Json | None) -> Tokens | None:
     return None if notes is None else Tokens(**msgspec.structs.asdict(notes))
 
 
-def _model_call(step: Json, notes: StepNotes, arrays: Tokens | None) -> ModelCall | None:
+def noted_metrics(extra: Json | None) -> Json:
+    """The metrics of a copied step, which are noted; the notes stay, for who writes them again."""
+    told = object_in(None if extra is None else extra.get(KEY)).get(METRICS)
+    return {} if told is None or has_errors(check_object(told, "metrics", Place())) else object_in(told)
+
+
+def _model_call(step: Json, notes: StepNotes, extra: Json | None) -> ModelCall | None:
     """What is known of the call that made a step; None where that is nothing."""
-    metrics = read_metrics(object_in(step.get("metrics")))
+    metrics = read_metrics(object_in(step.get("metrics")) or noted_metrics(extra))
     call = msgspec.structs.replace(
         metrics,
         call_id=notes.model_call_id,
@@ -191,7 +200,7 @@ def _model_call(step: Json, notes: StepNotes, arrays: Tokens | None) -> ModelCal
         completed_at=notes.completed_at,
         latency_ms=notes.latency_total_ms,
         latency_ttft_ms=notes.latency_ttft_ms,
-        tokens=metrics.tokens or arrays,
+        tokens=metrics.tokens or noted_arrays(extra),
         record=notes.record,
     )
     return None if call == ModelCall() else call

@@ -48,10 +48,6 @@ class Cast(msgspec.Struct, frozen=True):
         """Those that work for nobody: each has a conversation of its own."""
         return (actor for actor in self.actors if actor.above is None)
 
-    def under(self, actor: Actor) -> Iterator[Actor]:
-        """The agents that an actor called."""
-        return (each for each in self.actors if each.above == actor.key)
-
 
 def cast_of(stream: Stream) -> Cast:
     """The actors of a stream, and what nobody did."""

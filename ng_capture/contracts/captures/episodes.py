@@ -164,4 +164,4 @@ def _place(exchange: Exchange) -> str:
 
 
 def _refused(gathered: Gathered, faults: Sequence[Fault], rule: str, message: str) -> Refused:
-    return Refused((*faults, fault(rule, f"{gathered.rollout_id}: {message}")), place=gathered.rollout_id)
+    return Refused((*faults, fault(rule, message)), place=gathered.rollout_id)

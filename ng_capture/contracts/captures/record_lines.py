@@ -12,7 +12,7 @@ from ng_capture.contracts.episode import Json, Tokens
 from ng_capture.contracts.identity import made_id
 from ng_capture.contracts.items.spelling import Item
 from ng_capture.contracts.items.writing import CARRIERS, Writing
-from ng_capture.contracts.rules import Fault, pointer
+from ng_capture.contracts.rules import Fault
 from ng_capture.errors import InvalidRecord
 from ng_capture.records.json_text import encode_json, object_in
 from ng_capture.records.lineage import Parent
@@ -40,10 +40,10 @@ def record_lines(made: Sequence[Made], rollout_id: str) -> list[RecordLine]:
     return list(_Writing(made, rollout_id).lines())
 
 
-def output_items(at: int, made: Made, rollout_id: str) -> list[Item]:
-    """What a call answered, as items of Responses; `at` is its place among the calls."""
+def output_items(made: Made, name: str) -> list[Item]:
+    """What a call answered, as items of Responses; ids that items lack are made of the name of the call."""
     alone = msgspec.structs.replace(made.turn, results=(), call=None)
-    return Writing(made.thread.trajectory_id or rollout_id, own=False).turn(at, alone, output=True)
+    return Writing(name, own=False).turn(0, alone, output=True)
 
 
 def is_recorded(made: Made) -> bool:
@@ -92,7 +92,7 @@ class _Writing:
         if parent is None:
             message = f"call {self._ids[at]} goes on with calls that have the identical sequence"
             return RecordLine(made, None, (fault("tokens.link_ambiguous", message, place),))
-        items = output_items(at, made, self._rollout_id)
+        items = output_items(made, f"{self._rollout_id}/{self._ids[at]}")
         carriers = [number for number, item in enumerate(items) if item["type"] in CARRIERS]
         record = TokenRecord(
             rollout_id=self._rollout_id,
@@ -115,7 +115,7 @@ class _Writing:
             return RecordLine(made, encode_record(measured(record)))
         except InvalidRecord as error:
             rule = f"tokens.{error.reason}"
-            return RecordLine(made, None, (fault(rule, error.message.partition(": ")[2], f"{place}{pointer('call')}"),))
+            return RecordLine(made, None, (fault(rule, error.message.partition(": ")[2], place),))
 
     def _parent(self, call_id: str, made: Made, prompt: Ids) -> Parent | None:
         """The link of a call by its ids; None where several fit equally well."""

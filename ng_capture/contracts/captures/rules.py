@@ -1,6 +1,6 @@
 """The rules of capture lines and of token records, by the names of the one registry (reasons.md; contracts.md 5.1)."""
 
-from ng_capture.contracts.rules import Fault, FaultSeverity, Rule, pointer, table
+from ng_capture.contracts.rules import Fault, Rule, pointer, table
 from ng_capture.records.defects import Defect
 
 _LINES = """
@@ -64,12 +64,10 @@ def fault(rule: str, message: str, path: str = "", line: int | None = None, file
     return Fault(rule, RULES[rule].severity, message, path, line, file=file)
 
 
-def fault_of(defect: Defect, family: str, severity: FaultSeverity | None = None) -> Fault:
+def fault_of(defect: Defect, family: str) -> Fault:
     """A defect of the project's reader as a fault; `family` is `capture` or `tokens`."""
     rule = RULES.get(f"{family}.{defect.reason}") or RULES[f"{family}.damaged_line"]
-    return Fault(
-        rule.name, severity or rule.severity, _message(defect, rule), _path(defect), defect.line, file=defect.file
-    )
+    return fault(rule.name, _message(defect, rule), _path(defect), defect.line, defect.file)
 
 
 def _message(defect: Defect, rule: Rule) -> str:

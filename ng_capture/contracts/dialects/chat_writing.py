@@ -52,16 +52,13 @@ class Writing:
 
     def message(self, turn: Turn, call_ids: Sequence[str]) -> Message:
         """The message of a turn, without the results of its calls."""
-        rest = {key: value for key, value in (turn.item or {}).items() if key not in (*_BESIDE, "content")}
+        item = turn.item or {} if self._own else {}
+        rest = {key: value for key, value in item.items() if key not in (*_BESIDE, "content")}
         message: Message = {"role": turn.role.value, "content": None}
         message |= self._said(turn)
         message |= self._called(turn, call_ids)
         message |= self._tokens(turn)
-        if self._own:
-            return {**message, **rest}
-        if rest and turn.item is not None and turn.call is not None and turn.call.dialect == "chat":
-            self._lose("step_fields_dropped", turn, ", ".join(sorted(rest)))
-        return message
+        return {**message, **rest}
 
     def _first(self, turns: Sequence[Turn]) -> tuple[Message, int] | None:
         """One system message of instructions and the system turns behind them, as Gym makes it, and how many they are.

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from ng_capture.contracts.episode import Content, Json, Opaque, Part, Text, Tokens
+from ng_capture.contracts.items.tokens import read_tokens
 from ng_capture.records.json_text import SpelledObject
 
 _BARE = "bare "
@@ -58,14 +59,4 @@ def joined(parts: Iterable[Part]) -> Content | None:
 
 def tokens_in(*carriers: Mapping[str, object]) -> Tokens | None:
     """The token fields as the model servers of Gym write them, from the first carrier that has any."""
-    for carrier in carriers:
-        prompt, generation = _list(carrier, "prompt_token_ids"), _list(carrier, "generation_token_ids")
-        log_probs, experts = _list(carrier, "generation_log_probs"), carrier.get("routed_experts")
-        if prompt is not None or generation is not None or log_probs is not None:
-            return Tokens(prompt, generation, log_probs, experts)  # type: ignore[arg-type]
-    return None
-
-
-def _list(carrier: Mapping[str, object], key: str) -> list[object] | None:
-    value = carrier.get(key)
-    return value if isinstance(value, list) else None
+    return next((tokens for carrier in carriers if (tokens := read_tokens(carrier)) is not None), None)

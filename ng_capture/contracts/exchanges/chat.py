@@ -80,7 +80,7 @@ def _document(episode: Episode, options: Options) -> tuple[Json, list[Loss]]:
     written = [tool for each in tools if (tool := written_tool(each)) is not None]
     if written or episode.main.agent.tools == ():
         request["tools"] = written
-    losses = [*left_out(episode, pair), *_unwritten(pair.answer, len(tools) - len(written), fields.dropped)]
+    losses = [*left_out(episode, pair, own=own), *_unwritten(pair.answer, len(tools) - len(written), fields.dropped)]
     if messages or pair.answer is None or request:
         request["messages"] = messages
     if pair.answer is None:

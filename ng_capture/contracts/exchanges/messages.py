@@ -79,7 +79,7 @@ def _document(episode: Episode) -> tuple[Json, list[Loss]]:
     written = [tool for each in tools if (tool := written_tool(each)) is not None]
     if written or (tools and own) or episode.main.agent.tools == ():
         request["tools"] = written
-    losses = [*left_out(episode, pair), *_unwritten(episode, len(tools) - len(written), fields.dropped)]
+    losses = [*left_out(episode, pair, own=own), *_unwritten(episode, len(tools) - len(written), fields.dropped)]
     if said.messages or pair.answer is None or request:
         request["messages"] = list(said.messages)
     if pair.answer is None:
@@ -125,7 +125,7 @@ MESSAGES = Contract(
                 Feature.METADATA,
             }
         ),
-        losses=frozenset({*LINKING, "think_tags_split", "stream_rebuilt"}),
+        losses=frozenset({*LINKING, "step_fields_dropped", "stream_rebuilt", "think_tags_split"}),
     ),
     writer=Writer(
         write=_write,

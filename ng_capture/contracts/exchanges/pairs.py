@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from ng_capture.contracts.dialects.beside import fields_beside
 from ng_capture.contracts.dialects.finishes import Finish, finish_of
 from ng_capture.contracts.episode import Episode, ModelCall, Role, Thread, Turn
 from ng_capture.contracts.interface import Feature, Options
@@ -79,10 +80,10 @@ def _embedded(thread: Thread) -> Iterator[Thread]:
         yield from _embedded(each)
 
 
-def left_out(episode: Episode, pair: Pair, *, joined: bool = False) -> Iterator[Loss]:
+def left_out(episode: Episode, pair: Pair, *, own: bool = False, joined: bool = False) -> Iterator[Loss]:
     """What a request and a response have no place for, whatever their dialect.
 
-    `joined` tells that the rollout's id and its reward stand beside them.
+    `own` tells that all that messages held goes back, `joined` that the rollout's id and its reward stand beside them.
     """
     thread = episode.main
     for code, turns in (
@@ -93,7 +94,7 @@ def left_out(episode: Episode, pair: Pair, *, joined: bool = False) -> Iterator[
     ):
         if turns:
             yield Loss(code, turns[0].place, len(turns))
-    yield from _of_steps(thread.turns)
+    yield from _of_steps(thread.turns, own=own)
     if episode.reward is not None and not joined:
         yield Loss("reward_dropped")
     if episode.row:
@@ -111,10 +112,10 @@ def _timed(turn: Turn) -> bool:
     return turn.timestamp is not None or any(time is not None for time in times)
 
 
-def _of_steps(turns: Sequence[Turn]) -> Iterator[Loss]:
+def _of_steps(turns: Sequence[Turn], *, own: bool) -> Iterator[Loss]:
     told: dict[str, list[Turn]] = {}
     for turn in turns:
-        for name in _fields(turn):
+        for name in (*_fields(turn), *(() if own else fields_beside(turn))):
             told.setdefault(name, []).append(turn)
     for name, found in told.items():
         yield Loss("step_fields_dropped", found[0].place, len(found), name)

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from ng_capture.contracts.dialects.beside import WEIGHT
 from ng_capture.contracts.dialects.fields import others, text_in
 from ng_capture.contracts.dialects.interface import Answered, Asked, Dialect
 from ng_capture.contracts.dialects.streamed import unstreamed
@@ -72,7 +73,7 @@ class Api(msgspec.Struct, frozen=True):
             answered = self.dialect.answered(document.response, options)
         turns = [_placed(turn, document.request_place) for turn in asked.turns]
         if document.spoken:
-            turns = [msgspec.structs.replace(turn, copied=False) if _says(turn) else turn for turn in turns]
+            turns = [msgspec.structs.replace(turn, copied=False) if _is_output(turn) else turn for turn in turns]
         if answered.turn is not None:
             turns.append(_placed(answered.turn, document.response_place))
         losses = (
@@ -118,8 +119,9 @@ def pair_in(value: object, dialect: str) -> Document | None:
     )
 
 
-def _says(turn: Turn) -> bool:
-    return turn.content is not None or bool(turn.thoughts or turn.calls)
+def _is_output(turn: Turn) -> bool:
+    """True for a turn of a conversation that says something, and is not marked as nothing to learn from."""
+    return (turn.content is not None or bool(turn.thoughts or turn.calls)) and (turn.item or {}).get(WEIGHT) != 0
 
 
 def _placed(turn: Turn, before: str) -> Turn:

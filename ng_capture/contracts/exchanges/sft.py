@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ng_capture.contracts.dialects.thinking import with_think_tags
 from ng_capture.contracts.dialects.tools import definition_of
-from ng_capture.contracts.episode import Content, Episode, Json, Media, Opaque, Part, Role, Text, Tool, Turn
+from ng_capture.contracts.episode import Content, Episode, Json, Media, Opaque, Part, Role, Text, Tool, ToolCall, Turn
 from ng_capture.contracts.exchanges.pairs import LEFT_OUT, Pair, left_out, threads_of
 from ng_capture.contracts.interface import Contract, Feature, Options, Thinking, Writer, Written
 from ng_capture.contracts.items.linking import linked
@@ -83,14 +83,7 @@ class _Writing:
         if any(reasoning):
             told["reasoning_content"] = printable(_LINE.join(reasoning))
         if turn.calls:
-            told["tool_calls"] = [
-                {
-                    "id": printable(call.call_id or ""),
-                    "type": "function",
-                    "function": {"name": printable(call.name), "arguments": printable(call.arguments)},
-                }
-                for call in turn.calls
-            ]
+            told["tool_calls"] = [_called(call) for call in turn.calls]
         return {**told, "weight": self._weight(turn)} if role == Role.ASSISTANT else told
 
     def _weight(self, turn: Turn) -> int:
@@ -137,6 +130,13 @@ class _Writing:
 
     def _lose(self, code: str, turn: Turn, detail: str | None = None) -> None:
         self.losses.append(Loss(code, turn.place, detail=detail))
+
+
+def _called(call: ToolCall) -> Json:
+    """A call; an id that nobody knows is left out."""
+    function = {"name": printable(call.name), "arguments": printable(call.arguments)}
+    told: Message = {"type": "function", "function": function}
+    return told if call.call_id is None else {"id": printable(call.call_id), **told}
 
 
 def _unwritten(episode: Episode) -> Iterator[Loss]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ng_capture.contracts.dialects.beside import fields_beside
 from ng_capture.contracts.episode import Episode, ModelCall, Thread, Turn
 from ng_capture.contracts.gym.envelope import model_of
 from ng_capture.contracts.losses import Loss
@@ -43,6 +44,7 @@ def _fields(turn: Turn, thread: Thread, several: bool) -> Iterator[str]:
         yield "metrics"
     if turn.reasoning_effort is not None:
         yield "reasoning_effort"
+    yield from fields_beside(turn)
     if (turn.extra or {}).keys() - _WRITTEN - ({"context_management"} if _is_compaction(turn) else set()):
         yield "extra"
     if any(each.extra for each in turn.calls):

@@ -1,6 +1,7 @@
 """The contract `responses`."""
 
 from ng_capture.contracts.episode import Episode
+from ng_capture.contracts.gym.left_out import left_out
 from ng_capture.contracts.gym.losses import READ, ROW_GIVES, WRITTEN
 from ng_capture.contracts.gym.native import pair_of
 from ng_capture.contracts.interface import Contract, Feature, Options, Reader, Writer, Written
@@ -12,7 +13,7 @@ from ng_capture.records.json_text import encode_json
 def write(episode: Episode, options: Options) -> Written:
     """A request and its response."""
     pair = pair_of(episode, options)
-    losses = list(pair.losses)
+    losses = [*left_out(episode), *pair.losses]
     if episode.reward is not None:
         losses.append(Loss("reward_dropped"))
     sides = {"request": pair.request, "response": pair.response}

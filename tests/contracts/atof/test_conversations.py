@@ -103,6 +103,24 @@ class TestWhatIsNew:
         assert [text for role, text in told(made.episode.main) if role == "system"] == ["S", "T"]
         assert [text for role, text in told(made.episode.main) if role == "user"] == ["hi", "b", "c"]
 
+    def test_of_changed_instructions_only_what_changed_is_told_again(self) -> None:
+        made = lead(
+            *llm("l1", 1, ask(system("S"), system("one"), HI), "x"),
+            *llm("l2", 3, ask(system("S"), system("two"), HI, says("x"), user("b")), "y"),
+        )
+        assert [text for role, text in told(made.episode.main) if role == "system"] == ["S", "one", "two"]
+
+    def test_what_a_request_of_history_cannot_tell_for_certain_is_reported_once(self) -> None:
+        history = (HI, says("<think>R</think>x", call("c1")), {"role": "tool", "content": "7"}, user("b"))
+        made = lead(
+            *llm("l1", 1, ask(*history), "y"),
+            *llm("l2", 3, ask(*history, says("y"), user("c")), "z"),
+        )
+        assert sorted((loss.code, loss.count) for loss in made.losses) == [
+            *(("copied_context", 1), ("link_by_position", 1), ("think_tags_split", 1)),
+        ]
+        assert results(made.episode.main.turns[1]) == [("c1", "7")]
+
     def test_a_history_that_goes_on_from_none_before_is_told_and_reported(self) -> None:
         made = lead(
             *llm("l1", 1, ask(HI), "one"),
@@ -226,6 +244,24 @@ class TestResults:
         assert ("zz", "7") in [each for turn in made.episode.main.turns for each in results(turn)]
         assert codes(made) == ["output_unlinked"]
 
+    def test_calls_without_ids_are_linked_by_what_they_ask(self) -> None:
+        asked = says(None, call(None, arguments='{"x": 1}'))
+        made = lead(*llm("l1", 1, ask(HI), answer(asked)), *tool("t", 3, {"x": 1}, "7"))
+        assert results(made.episode.main.turns[1]) == [(None, "7")]
+        assert codes(made) == ["link_by_position"]
+
+    def test_a_result_that_only_its_own_dialect_knows_is_as_the_tool_gave_it(self) -> None:
+        made = lead(
+            *llm("l1", 1, ask(HI), answer(CALLS)),
+            *tool("t1", 3, {"x": 1}, "plain", call="c1"),
+            *llm("l2", 4, ask(HI, CALLS, gives("c1", [{"type": "widget", "n": 1}])), "done"),
+        )
+        assert results(made.episode.main.turns[1]) == [("c1", "plain")]
+
+    def test_a_tool_of_no_call_that_never_ended_has_no_result(self) -> None:
+        made = lead(*llm("l1", 1, ask(HI), "yo"), tool("t", 3, {}, None, call="zz")[0])
+        assert results(made.episode.main.turns[1]) == [] and codes(made) == ["scope_unfinished"]
+
     def test_a_tool_that_never_ended_leaves_its_call_unanswered(self) -> None:
         made = lead(*llm("l1", 1, ask(HI), answer(CALLS)), tool("t", 3, {"x": 1}, None, call="c1")[0])
         assert results(made.episode.main.turns[1]) == []
@@ -281,6 +317,23 @@ class TestAgents:
         made = lead(*llm("l1", 1, ask(HI), answer(CALLS)), *agent("b", 2.6, 8, *self.CHILD, parent="a"))
         (result,) = made.episode.main.turns[1].results
         assert (result.call_id, result.content, result.subagents[0].trajectory_id) == ("c1", None, "b")
+
+    def test_a_call_that_a_tool_answered_before_began_no_later_agent(self) -> None:
+        two = says(None, call("c1", arguments='{"x": 1}'), call("c2", arguments='{"x": 2}'))
+        made = lead(
+            *llm("l1", 1, ask(HI), answer(two)),
+            *tool("t1", 2.1, {"x": 1}, "done", call="c1"),
+            *agent("b", 2.6, 8, *self.CHILD, parent="a"),
+        )
+        assert [(each.call_id, len(each.subagents)) for each in made.episode.main.turns[1].results] == [
+            *(("c1", 0), ("c2", 1)),
+        ]
+
+    def test_an_agent_in_a_call_whose_own_agent_is_not_there_works_for_it(self) -> None:
+        inside = agent("b", 1.2, 1.8, *llm("lb", 1.3, ask(user("do")), "x", parent="b"), parent="l1")
+        first, last = llm("l1", 1, ask(HI), "yo", parent="gone")
+        made = read(first, *inside, last)
+        assert [child.trajectory_id for child in made.episode.main.subagents] == ["b"]
 
     def test_an_agent_that_no_call_began_stands_beside_and_is_reported(self) -> None:
         made = lead(*llm("l1", 1, ask(HI), "yo"), *agent("b", 2.6, 8, *self.CHILD, parent="a"))
@@ -398,6 +451,16 @@ class TestBesideTheConversation:
         assert codes(made) == []
         assert made.episode.main.turns[4].extra == {"context_management": {"type": "compaction", "boundary": "replace"}}
         assert told(made.episode.main)[4:] == [("system", "k"), ("user", "c"), ("assistant", "three")]
+
+    def test_a_compaction_that_tells_no_summary_is_no_loss_either(self) -> None:
+        profile = {"category_profile": {"type": "compaction", "boundary": "replace"}}
+        made = lead(
+            *llm("l1", 1, ask(HI), "one"),
+            begin("k", 4.5, "context", "a", None, **profile),
+            end("k", 5, "context", "a", None, **profile),
+            *llm("l2", 6, ask(user("other")), "two"),
+        )
+        assert codes(made) == [] and made.episode.main.turns[2].results == ()
 
     def test_a_context_keeps_its_schema_and_may_have_no_summary(self) -> None:
         schema = {"name": "x", "version": "1"}

@@ -27,6 +27,7 @@ def test_a_sound_stream_has_no_fault() -> None:
         ("atof.version", "/atof_version", {"atof_version": "1.0"}),
         ("atof.version", "/atof_version", {"atof_version": 0.1}),
         ("atof.field.missing", "/name", {"name": ...}),
+        ("atof.field.missing", "/kind", {"kind": ...}),
         ("atof.field.missing", "/category", {"category": ...}),
         ("atof.field.type", "/name", {"name": 7}),
         ("atof.field.type", "/uuid", {"uuid": ""}),

@@ -7,8 +7,9 @@ import pytest
 from ng_capture.contracts.episode import Media, Opaque, Role, Text
 from ng_capture.contracts.exchanges.chat import CHAT
 from ng_capture.contracts.exchanges.messages import MESSAGES
+from ng_capture.contracts.exchanges.sft import SFT
 from ng_capture.contracts.gym.contract import GYM
-from ng_capture.contracts.interface import Options, Thinking
+from ng_capture.contracts.interface import Contract, Options, Thinking
 from ng_capture.contracts.responses.contract import RESPONSES
 from tests.support.converting import Done, converted, episode_of, json_text
 from tests.support.forge import Row
@@ -407,6 +408,24 @@ def test_what_a_server_adds_to_an_answer_stays_in_chat() -> None:
     document = completion(assistant("x", annotations=[{"a": 1}]), created=5, system_fingerprint="fp", service_tier="x")
     document["choices"][0]["logprobs"] = {"content": []}
     assert converted(document, CHAT, CHAT).value == document
+
+
+@pytest.mark.parametrize("target", [RESPONSES, GYM, MESSAGES, SFT], ids=lambda target: target.name)
+def test_fields_of_messages_that_others_do_not_have_are_told(target: Contract) -> None:
+    document = request(
+        {
+            "role": "user",
+            "name": "bob",
+            "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}],
+        },
+        assistant("a", annotations=[1], type="message", tool_calls=[{**CALL, "index": 0, "extra_content": {"a": 1}}]),
+        tool("1", name="f", note=5),
+        assistant("b", annotations=[], audio=None, weight=1),
+        assistant("c", weight=0.5),
+    )
+    done = converted(document, CHAT, target)
+    told = {loss.detail for loss in done.losses if loss.code == "step_fields_dropped"}
+    assert told == {"name", "cache_control", "annotations", "extra_content", "note", "weight"}
 
 
 def test_a_row_of_a_data_set_is_a_conversation_whose_turns_are_output() -> None:

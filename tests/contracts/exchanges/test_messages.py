@@ -10,7 +10,7 @@ from ng_capture.contracts.exchanges.chat import CHAT
 from ng_capture.contracts.exchanges.messages import MESSAGES
 from ng_capture.contracts.exchanges.sft import SFT
 from ng_capture.contracts.gym.contract import GYM
-from ng_capture.contracts.interface import Options, Thinking
+from ng_capture.contracts.interface import Contract, Options, Thinking
 from ng_capture.contracts.responses.contract import RESPONSES
 from tests.support.converting import converted, episode_of, in_lines, json_text
 from tests.support.forge import Row
@@ -370,6 +370,26 @@ def test_a_message_without_a_role_that_is_known_stands_as_it_stood() -> None:
     done = converted(document, MESSAGES, MESSAGES)
     assert done.value == document
     assert "content_type_unsupported" in converted(document, MESSAGES, CHAT).codes
+
+
+def test_fields_that_no_message_has_are_told() -> None:
+    said = {"role": "assistant", "content": "a", "tool_calls": [], "reasoning": "R"}
+    done = converted(request(user("x"), said), MESSAGES, MESSAGES)
+    assert {loss.detail for loss in done.losses} == {"tool_calls", "reasoning"}
+
+
+@pytest.mark.parametrize("target", [RESPONSES, GYM, CHAT, SFT], ids=lambda target: target.name)
+def test_fields_of_blocks_that_others_do_not_have_are_told(target: Contract) -> None:
+    marked = {"cache_control": {"type": "ephemeral"}}
+    document = request(
+        user([{"type": "text", "text": "x", **marked}]),
+        assistant({"type": "text", "text": "y", "citations": [{"a": 1}]}, {**tool_use(), "caller": {"type": "direct"}}),
+        user([result([{"type": "text", "text": "1"}], **marked), {"type": "text", "text": "z"}]),
+    )
+    done = converted(document, MESSAGES, target)
+    told = {loss.detail for loss in done.losses if loss.code == "step_fields_dropped"}
+    assert told == {"cache_control", "citations", "caller"}
+    assert converted(document, MESSAGES, MESSAGES).value == document
 
 
 def test_a_list_of_messages_is_a_conversation_whose_turns_are_output() -> None:

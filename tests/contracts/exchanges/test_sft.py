@@ -38,6 +38,22 @@ def test_a_row_that_is_read_again_is_the_same_row() -> None:
     assert done.value == ROW and not done.losses
 
 
+def test_what_is_not_to_be_learnt_stays_so() -> None:
+    row = {**ROW, "messages": [*TALK[:-1], {"role": "assistant", "content": "no", "weight": 0}]}
+    assert converted(row, CHAT, SFT).value == row
+
+
+def test_an_id_that_nobody_knows_is_left_out() -> None:
+    calls = [{"type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    row = {
+        "messages": [
+            {"role": "assistant", "content": "", "tool_calls": calls, "weight": 1},
+            {"role": "tool", "content": "1"},
+        ]
+    }
+    assert converted(row, CHAT, SFT).value["messages"] == row["messages"]
+
+
 def test_a_chat_template_renders_a_row() -> None:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=byte_level(), chat_template=KEEPS)
     row = converted(ROW, CHAT, SFT).value

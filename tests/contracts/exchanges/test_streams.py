@@ -11,7 +11,7 @@ from ng_capture.contracts.exchanges.messages import MESSAGES
 from ng_capture.contracts.interface import Contract
 from ng_capture.contracts.responses.contract import RESPONSES
 from tests.support.converting import Done, converted
-from tests.support.dialects import REQUESTS, STREAMS, call_piece, of_block
+from tests.support.dialects import ARGUMENTS, REQUESTS, STREAMS, call_piece, of_block
 from tests.support.dialects import RESPONSES as WHOLE
 from tests.support.forge import Row
 from tests.support.raw_calls import streamed
@@ -102,6 +102,14 @@ def test_a_stream_of_nothing_leaves_the_request() -> None:
     for text in ("", "no stream", "data: [DONE]\n\n", "data: {cut"):
         done = converted({**streamed_pair("chat", []), "response": text}, CHAT, CHAT)
         assert "response" not in done.value and len(done.value["messages"]) == 5
+
+
+@pytest.mark.parametrize("dialect", CONTRACTS)
+def test_the_text_of_a_stream_alone_is_its_answer(dialect: str) -> None:
+    text = streamed({}, STREAMS[dialect])["response_raw"]
+    message = converted(text, CONTRACTS[dialect], CHAT).value["choices"][0]["message"]
+    assert (message["content"], message["reasoning_content"]) == ("Let me look.", "I should look.")
+    assert message["tool_calls"][0]["function"] == {"name": "look_up", "arguments": ARGUMENTS}
 
 
 @given(st.sampled_from(sorted(CONTRACTS)), st.data())
