@@ -173,6 +173,12 @@ def test_tools_of_other_dialects_are_functions_or_told() -> None:
     assert ("tool_definition_not_function", "web") in losses
 
 
+def test_a_function_says_all_that_gym_wants_to_be_told_of_it() -> None:
+    value, _ = written(model("ok"), agent=Agent(tools=(Tool("f", {"name": "f"}, "responses"),)))
+    wanted = [{"type": "function", "name": "f", "parameters": None, "strict": None}]
+    assert value["responses_create_params"]["tools"] == value["response"]["tools"] == wanted
+
+
 @pytest.mark.parametrize(
     ("finish", "status"), [("stop", "completed"), ("length", "incomplete"), ("content_filter", "incomplete")]
 )
