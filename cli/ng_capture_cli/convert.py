@@ -135,7 +135,7 @@ def command(
         output, writer.suffix, whole=writer.whole, sources=recognition.paths, loss_report=loss_report
     ) as outputs:
         for each in recognition.sources:
-            conversion = Conversion(each.reader, writer, wanted, strict, selection)
+            conversion = Conversion(each.reader, writer, wanted, strict, selection, each.contract.writer is writer)
             try:
                 for converted in conversion.convert(each.source):
                     report.add(each.contract.name, converted, outputs.take(converted))

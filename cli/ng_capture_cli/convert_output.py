@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from ng_capture.files.writing import AtomicFile
 
-from ng_capture.contracts.conversion import Converted
+from ng_capture.contracts.conversion import Converted, FileName
 from ng_capture.contracts.interface import SideFile, Written
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.files.names import parse_name
@@ -77,7 +77,7 @@ class Outputs:
             )
         self._open.write(_lines(written))
 
-    def _put_in_folder(self, folder: Path, name: str, written: Written) -> str:
+    def _put_in_folder(self, folder: Path, name: FileName, written: Written) -> str:
         from ng_capture.files.writing import make_directory, replace_file
 
         path = folder / self._free(name)
@@ -88,14 +88,14 @@ class Outputs:
         replace_file(path, _lines(written))
         return str(path)
 
-    def _free(self, name: str) -> str:
+    def _free(self, name: FileName) -> str:
         """A name of its own for each document, also where case does not count."""
-        number, free = 1, name
+        number, free = 1, f"{name.stem}{name.suffix}"
         while free.lower() in self._names:
             number += 1
-            free = f"{name}-{number}"
+            free = f"{name.stem}-{number}{name.suffix}"
         self._names.add(free.lower())
-        return f"{free}{self._suffix}"
+        return free
 
     def _put_aside(self, files: Sequence[SideFile], folder: Path) -> None:
         from ng_capture.files.writing import make_directory, replace_file

@@ -17,6 +17,10 @@ from ng_capture_cli.summary import counted
 from ng_capture_cli.terminal import tell, tell_error
 
 SCHEMA = "ng-capture.losses/1"
+_NAMED_BY = {
+    "agent_name_unknown": "--agent-name NAME says who it was",
+    "agent_version_unknown": "--agent-version V says of what version",
+}
 
 
 class ToldLoss(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -74,10 +78,10 @@ class Report:
                 tell_error(fault_line(converted.source, fault, converted.place), hint)
         self._warnings += sum(fault.severity == "warning" for fault in converted.faults)
         if converted.written is None and not has_errors(converted.faults):
-            codes = ", ".join(dict.fromkeys(loss.code for loss in lost(converted.losses)))
-            tell_error(
-                f"{_place(converted)}: refused, it would lose something: {codes}", "without --strict it is written"
-            )
+            codes = list(dict.fromkeys(loss.code for loss in lost(converted.losses)))
+            hints = [hint for code, hint in _NAMED_BY.items() if code in codes]
+            message = f"{_place(converted)}: refused, it would lose something: {', '.join(codes)}"
+            tell_error(message, "; ".join([*hints, "without --strict it is written"]))
         self._faulty |= converted.written is None or has_errors(converted.faults)
         self._written += converted.written is not None
         self._refused += converted.written is None

@@ -53,6 +53,14 @@ def test_a_file_that_holds_one_document_is_not_given_two(tmp_path: Path) -> None
     assert f"hint: -o {tmp_path}/ for a file each" in done.err and not (tmp_path / "t.json").exists()
 
 
+def test_trajectories_that_name_each_other_by_their_files_keep_their_names(tmp_path: Path) -> None:
+    write(tmp_path / "in" / "t.json", atif(continued_trajectory_ref="t.cont-1.json"))
+    write(tmp_path / "in" / "t.cont-1.json", atif())
+    assert run("convert", tmp_path / "in", "--to", "atif", "-o", f"{tmp_path}/new/").code == 0
+    assert set(in_folder(tmp_path / "new")) == {"t.json", "t.cont-1.json"}
+    assert run("validate", tmp_path / "new").out == ""
+
+
 def test_documents_of_one_name_get_files_of_their_own(tmp_path: Path) -> None:
     source = write(tmp_path / "r.jsonl", row("a"), row("A"), row("a"))
     assert run("convert", source, "--to", "atif", "-o", f"{tmp_path}/new/").code == 0
@@ -125,7 +133,7 @@ def test_losses_alone_are_no_failure_but_under_strict_they_refuse(tmp_path: Path
     source = write(tmp_path / "r.jsonl", row(grade="A"))
     assert run("convert", source, "--to", "sft").code == 0
     done = run("convert", source, "--to", "sft", "--strict", "-o", tmp_path / "o")
-    assert done.code == 1 and "row_fields_dropped" in done.err and "hint: without --strict" in done.err
+    assert done.code == 1 and "row_fields_dropped" in done.err and "without --strict it is written" in done.err
     assert not (tmp_path / "o").exists()
 
 
