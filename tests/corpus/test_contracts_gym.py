@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 
 from ng_capture.contracts.atif.contract import ATIF
+from ng_capture.contracts.atof.contract import ATOF
 from ng_capture.contracts.dialects.responses import RESPONSES as DIALECT
 from ng_capture.contracts.gym.contract import GYM
 from ng_capture.contracts.interface import Options, Profile
 from ng_capture.contracts.items.tokens import TOKEN_FIELDS
+from ng_capture.contracts.recognition import head_of
 from ng_capture.contracts.responses.contract import RESPONSES
 from ng_capture.contracts.rules import Fault
 from ng_capture.contracts.sources import Source
+from ng_capture.contracts.verifiers.contract import VERIFIERS
 from ng_capture.records.usage import decode_usage
-from tests.support.converting import converted, in_lines
+from tests.support.converting import converted, file_converted, in_lines
 from tests.support.corpus import corpus_folder, json_lines
 from tests.support.items import row
 
@@ -123,6 +126,27 @@ def told(value: dict[str, Any]) -> dict[str, Any]:
         return value
     said = {key: each for key, each in asked.items() if each is not None and (key, each) != ("tools", [])}
     return {**value, "responses_create_params": said}
+
+
+SOURCES = [ATIF, ATOF, GYM, VERIFIERS]
+FILES = [
+    path
+    for folder in ("atif/valid", "atof", "gym_rollouts", "verifiers")
+    for path in (CORPUS / folder).rglob("*.json*")
+]
+
+
+@pytest.mark.parametrize("profile", [Profile.NATIVE, Profile.HARBOR])
+def test_a_row_that_is_written_of_anything_real_is_one_that_gym_takes(profile: Profile) -> None:
+    rows = list[Any]()
+    for path in FILES:
+        for source in SOURCES:
+            assert source.reader is not None
+            if source.reader.recognises(head_of(Source(str(path)))):
+                rows += file_converted(path, source, GYM, Options(profile=profile)).values
+                break
+    assert len(rows) > 150
+    assert not [fault for fault in faults_of(*rows) if fault.severity == "error"]
 
 
 # --- Gym's mapping of Harbor trajectories

@@ -51,12 +51,13 @@ def _said_to_the_model(turn: Turn) -> bool:
 
 
 def _metadata(thread: Thread) -> Iterator[str]:
+    costs = (turn.call.cost_usd for turn in thread.turns if turn.call is not None)
     told = {
         "agent": thread.agent.name or thread.agent.version or thread.agent.extra,
         "notes": thread.notes,
         "continued_trajectory_ref": thread.continued,
         # what we noted ourselves: the calls are there, and a marker tells of those that are lost
         "extra": (thread.extra or {}).keys() - {"ng_capture"},
-        "cost": thread.totals is not None and thread.totals.cost_usd is not None,
+        "cost": any(cost is not None for cost in (thread.totals and thread.totals.cost_usd, *costs)),
     }
     return (name for name, value in told.items() if value)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from ng_capture.contracts.episode import Turn
+from ng_capture.contracts.items.pieces import ITEM_TYPES
 from ng_capture.records.json_text import object_in, objects_in
 
 _HELD = frozenset({"role", "type", "index", "content", "blocks", "envelope", "choice", "apart", "fields"})
@@ -19,8 +20,8 @@ def fields_beside(turn: Turn) -> Iterator[str]:
     if "type" in item or "role" in item:
         return
     kept = [item, object_in(item.get("choice"))]
-    kept += [call.item for call in turn.calls if call.item is not None]
-    kept += [result.item for result in turn.results if result.item is not None]
+    calls_and_results = [*(call.item for call in turn.calls), *(result.item for result in turn.results)]
+    kept += [each for each in calls_and_results if each is not None and each.get("type") not in ITEM_TYPES]
     for each in kept:
         yield from _names(each)
         for rest in (*objects_in(each.get("content")), *objects_in(each.get("blocks"))):

@@ -19,6 +19,7 @@ PARAMETERS = frozenset(
 )
 """The parameters that Gym's request has besides input, instructions and tools; it refuses any other."""
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_FUNCTION = {"type": "function", "parameters": None, "strict": None}
 _ECHOED = ("max_output_tokens", "temperature", "top_p")
 
 
@@ -26,17 +27,20 @@ def written_parameters(request: Json | None, lose: Callable[[Loss], None]) -> di
     """The parameters that Gym takes; a null says nothing and is left out, since Gym refuses some."""
     told = {key: value for key, value in (request or {}).items() if value is not None}
     for key in sorted(told.keys() - PARAMETERS):
-        lose(Loss("request_fields_dropped", f"/{key}", detail=key))
+        lose(Loss("request_fields_dropped", detail=key))
     return {key: value for key, value in told.items() if key in PARAMETERS}
 
 
-def written_tools(tools: Iterable[Tool] | None, lose: Callable[[Loss], None]) -> list[Json]:
-    """The tools as Responses define them; one of another API that is no function is left out."""
+def written_tools(tools: Iterable[Tool] | None, own: bool, lose: Callable[[Loss], None]) -> list[Json]:
+    """The tools as Responses define them; those of a row that is `own` as they stood.
+
+    Gym wants to be told what a function may leave out. A tool of another API that is no function is left out.
+    """
     written = list[Json]()
     for tool in tools or ():
         definition = definition_of(tool)
         if tool.dialect == "responses":
-            written.append(tool.value)
+            written.append({**(_FUNCTION if tool.function and not own else {}), **tool.value})
         elif definition is None:
             lose(Loss("tool_definition_not_function", detail=tool.name))
         else:
@@ -78,7 +82,7 @@ def new_response(
         "created_at": next((at for turn in reversed(fresh) if (at := seconds_of(turn)) is not None), 0.0),
         "parallel_tool_calls": any(len(turn.calls) > 1 for turn in fresh),
         "tool_choice": "auto" if choice is None else choice,
-        "tools": written_tools(episode.main.agent.tools, lambda _: None),
+        "tools": written_tools(episode.main.agent.tools, False, lambda _: None),
         **{key: request[key] for key in _ECHOED if request.get(key) is not None},
         **_status(episode),
         "model": model_of(episode.main) or "unknown",

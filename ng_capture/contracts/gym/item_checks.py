@@ -151,6 +151,9 @@ def _tokens(item: Json, path: str) -> Iterator[Broken]:
     missing = [key for key in TOKEN_KEYS if key not in item]
     if missing:
         yield "tokens.partial", f"without {', '.join(missing)}: all token fields or none", path
+    empty = [key for key in held if item[key] == []]
+    if empty:
+        yield "tokens.empty", f"no tokens in {', '.join(empty)}", path
     for key in held:
         yield from _array(item[key], key, path)
     if not _is_carrier(item):
@@ -170,9 +173,7 @@ def _array(value: object, key: str, path: str) -> Iterator[Broken]:
         yield "tokens.null", "null; a field of no tokens is left out", here
     elif not isinstance(value, list):
         yield "tokens.type", f"{_named(value)}, not a list", here
-    elif not value:
-        yield "tokens.empty", "no tokens", here
-    else:
+    elif value:
         numbers = (int, float) if key == "generation_log_probs" else (int,)
         wrong = next((at for at, each in enumerate(value) if type(each) not in numbers), None)
         if wrong is not None:

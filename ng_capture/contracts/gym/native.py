@@ -74,7 +74,7 @@ def pair_of(episode: Episode, options: Options) -> Pair:
     request["input"] = _plain(turns[:border]) if own else None
     if request["input"] is None:
         request["input"] = _ordered(asked, noted.get(HISTORY_ORDER))
-    tools = written_tools(thread.agent.tools, writing.losses.append)
+    tools = written_tools(thread.agent.tools, own, writing.losses.append)
     if tools and noted.get(TOOLS_FROM) != "response":
         request["tools"] = tools
     response = _response(episode, _ordered(made, noted.get(ORDER)), own, writing)

@@ -96,7 +96,7 @@ class _Row:
             reward=number(row.get("reward")),
             request=parameters_in(request),
             response=envelope_in(self._response.value),
-            row=without(row, NOTES, *(side for side in (PARAMETERS, RESPONSE) if isinstance(row.get(side), dict))),
+            row=without(row, NOTES, *(side for side in (PARAMETERS, RESPONSE) if object_in(row.get(side)))),
             truncated=True if self._response.value.get("status") == "incomplete" else None,
         )
 

@@ -18,9 +18,9 @@ from ng_capture.records.json_text import encode_json
 def write_strict(episode: Episode, options: Options) -> Written | Refused:
     """A row whose response is the one that Gym scores, or every reason why there is none."""
     counted = strict_usage(episode.main)
-    faults = (*strict_faults(episode), *counted.faults)
+    faults = [*strict_faults(episode), *counted.faults]
     if faults:
-        return Refused(faults)
+        return Refused(tuple(sorted(faults, key=lambda fault: fault.step or 0)))
     seed = identity_seed(episode)
     steps = [turn for turn in episode.main.turns if turn.role == Role.ASSISTANT]
     response = {

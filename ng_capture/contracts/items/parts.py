@@ -75,9 +75,16 @@ def write_content(content: Content | None, parts: Sequence[Json] | None, text_ty
             return content
         if parts == () or parts == []:
             return [] if not content else [_written(Text(content), {}, text_type)]
-        return [_written(Text(content), parts[0] if parts and len(parts) == 1 else {}, text_type)]
+        rest = parts[0] if parts and len(parts) == 1 else {}
+        return [_written(Text(content), rest if _fits(Text(content), rest) else {}, text_type)]
     rests = parts if parts is not None and len(parts) == len(content) else [{}] * len(content)
-    return [_written(part, rest, text_type) for part, rest in zip(content, rests, strict=True)]
+    fitting = (rest if _fits(part, rest) else {} for part, rest in zip(content, rests, strict=True))
+    return [_written(part, rest, text_type) for part, rest in zip(content, fitting, strict=True)]
+
+
+def _fits(part: Part, rest: Json) -> bool:
+    """True where a part is of the kind of the one that stood there: another contract may have had no place for it."""
+    return not rest or isinstance(part, Text) == (str(rest.get("type")) in TEXT_KEYS)
 
 
 def _written(part: Part, rest: Json, text_type: str) -> object:

@@ -1,6 +1,6 @@
 """Turns written as items (contracts.md 3.6): reasoning, words, calls, outputs, in this order."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from ng_capture.contracts.items.spelling import Item, spell_call, spell_message,
 from ng_capture.contracts.items.tokens import write_tokens
 from ng_capture.contracts.losses import Loss
 from ng_capture.records.json_text import encode_json, objects_in
+from ng_capture.records.usage import count
 
 CARRIERS = frozenset({"message", "reasoning", "function_call"})
 """Items that Gym has a training variant of."""
@@ -71,8 +72,9 @@ class Writing:
     def _words(self, turn: Turn, output: bool) -> list[Item]:
         """The messages of the model; an empty one only where it stood, or where the turn has nothing else."""
         told = list(objects_in((turn.extra or {}).get("messages")))
-        if told and isinstance(turn.content, tuple):
-            return self._several(turn, turn.content, told, output)
+        counts = [count(each.get("parts")) or 0 for each in told]
+        if told and isinstance(turn.content, tuple) and sum(counts) == len(turn.content):
+            return self._several(turn, turn.content, zip(counts, told, strict=True), output)
         stood_there = "role" in (turn.item or {})
         if turn.content or stood_there or not (turn.thoughts or turn.calls or turn.results):
             content = self._lowered(turn.content, True, turn)
@@ -80,13 +82,12 @@ class Writing:
             return [spell_message("assistant", content, self._message(turn.item), new_id)]
         return []
 
-    def _several(self, turn: Turn, parts: Sequence[Part], told: Sequence[Json], output: bool) -> list[Item]:
+    def _several(self, turn: Turn, parts: Sequence[Part], told: Iterable[tuple[int, Json]], output: bool) -> list[Item]:
         """The messages, and the items of other kinds, that a turn was put together from."""
         items, start = list[Item](), 0
-        for place, each in enumerate(told):
-            count = each.get("parts")
-            own = parts[start : start + count] if isinstance(count, int) else ()
-            start += len(own)
+        for place, (size, each) in enumerate(told):
+            own = parts[start : start + size]
+            start += size
             if len(own) == 1 and isinstance(own[0], Opaque):
                 items.append(self._opaque(own[0], turn))
             else:

@@ -141,8 +141,8 @@ def thread_extra(conversation: Conversation, request: Json, response: Json) -> J
 
 
 def envelope_in(response: Json) -> Json | None:
-    """What a response says besides its output."""
-    return without(response, "output") or None
+    """What a response says besides its output; None where there is no response."""
+    return without(response, "output") if response else None
 
 
 def side_of(value: object, place: str) -> Side:

@@ -243,6 +243,15 @@ def test_a_compaction_is_a_system_step_that_replaces_what_was_before() -> None:
     assert converted(done.value, ATIF, GYM).value["response"]["output"] == [said("a"), item, said("b", "m2")]
 
 
+def test_what_the_items_say_is_not_told_as_dropped_on_the_way_back() -> None:
+    compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "e"}
+    output = [thought("R", **TOKENS), call(**TOKENS), result(), compaction, said("b", "m2")]
+    _, done = steps_of(*output, request={"instructions": "S"})
+    back = converted(done.value, ATIF, GYM)
+    assert back.value["response"]["output"] == output
+    assert back.codes <= {"system_step_in_output"}
+
+
 def test_an_item_of_another_kind_is_a_system_step_that_holds_it() -> None:
     item = {"type": "mcp_list_tools", "id": "l1", "server_label": "s", "tools": []}
     steps, done = steps_of(item, said("ok"))

@@ -100,7 +100,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         output(said("x", **{**TOKENS, "prompt_token_ids": [-1]})),
         "/response/output/0/prompt_token_ids",
     ),
-    "tokens.empty": (output(said("x", **{**TOKENS, "prompt_token_ids": []})), "/response/output/0/prompt_token_ids"),
+    "tokens.empty": (output(said("x", **{**TOKENS, "prompt_token_ids": []})), "/response/output/0"),
     "tokens.length": (output(said("x", **{**TOKENS, "generation_log_probs": [0, -1]})), "/response/output/0"),
     "tokens.misplaced": (output(call(), result(**TOKENS)), "/response/output/1"),
     "call.arguments": (output(call(arguments="[1]")), "/response/output/0/arguments"),
