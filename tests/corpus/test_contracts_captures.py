@@ -188,15 +188,16 @@ def test_raw_calls_of_every_engine_keep_their_counts(name: str) -> None:
 
 @pytest.mark.parametrize("name", ids_in(DRIFT, ["every rollout"]))
 def test_ids_of_raw_calls_are_those_that_ingest_reads_or_not_there(name: str, tmp_path: Path) -> None:
-    run("ingest", DRIFT, "--to", tmp_path)
+    some = [*drift("tokens").items()][::4]
+    run("ingest", *(DRIFT / f"{rollout_id}.capture.jsonl" for rollout_id, _ in some), "--to", tmp_path)
     compared = 0
-    for rollout_id, one in drift("tokens").items():
+    for rollout_id, one in some:
         ingested = {row["model_call_id"]: row for row in readable_lines(tmp_path / f"{rollout_id}.tokens.jsonl")}
         for row in documents(one) if one.written is not None else ():
             there = ingested[row["model_call_id"]]
             assert {key: row[key] for key in ARRAYS.values()} == {key: there[key] for key in ARRAYS.values()}
             compared += 1
-    assert compared > 200
+    assert compared > 40
 
 
 @pytest.mark.parametrize("name", ids_in(DRIFT, ["every rollout"]))
@@ -296,16 +297,10 @@ def test_usage_is_counted_as_the_reference_counts_it(name: str, tmp_path: Path) 
     assert [step["cache_hit"], step["cached_tokens"]] == case["output"]["cache_signal"]
 
 
-def test_reading_a_corpus_twice_gives_the_same_bytes() -> None:
-    again = converted(GYM, "atif")
-    assert {one.name: one.written and one.written.documents for one in again} != {}
-    for one in again:
-        assert one.written is not None
-        first, second = json.loads(one.written.documents[0]), documents(gym("atif")[one.name])[0]
-        # the episode that was read knows nothing of the losses of its own conversion
-        for each in (first, second):
-            (each.get("extra") or {}).get("ng_capture", {}).pop("conversion", None)
-        assert first == second
+def test_a_file_alone_gives_what_its_directory_gives() -> None:
+    for name in [*gym("tokens")][::6]:
+        for to in ("tokens", "eval"):
+            assert documents(written(GYM / f"{name}.tokens.jsonl", to)) == documents(gym(to)[name])
 
 
 TRACES = corpus_root() / "contracts" / "verifiers" / "v1_traces.jsonl"

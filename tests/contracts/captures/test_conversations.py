@@ -482,3 +482,36 @@ def test_records_hold_answers_as_each_dialect_spells_them(tmp_path: Path, dialec
     trajectory = document(tmp_path, "atif")
     assert [(step[1], step[2]) for step in steps(trajectory)] == [("t", ["k1"])]
     assert trajectory["steps"][0].get("reasoning_content") == ("r" if dialect == "messages" else None)
+
+
+@pytest.mark.parametrize("arguments", ["count the files", '"count the files"', '{"a":[{"b":"count the files"}]}'])
+def test_a_task_is_found_wherever_it_stands_in_arguments(tmp_path: Path, arguments: str) -> None:
+    task = calls(("k1", "task", arguments), text="")
+    rows = [
+        chat_call("a", [user("go")], task),
+        chat_call("b", [system("You count."), user("count the files")], says("3"), at=1.0),
+    ]
+    one = written(put(tmp_path, rows), "atif")
+    assert "subagent_parent_unknown" not in codes(one)
+
+
+SHAPES = {
+    "chat": ({"messages": [user("hi")]}, {"choices": [{"index": 0, "message": says("yes")}]}),
+    "responses": (
+        {"input": "hi"},
+        {"output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "yes"}]}]},
+    ),
+    "messages": (
+        {"max_tokens": 5, "messages": [user("hi")]},
+        {"role": "assistant", "content": [{"type": "text", "text": "yes"}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("dialect", SHAPES)
+@pytest.mark.parametrize("named", [None, "gemini"])
+def test_a_dialect_that_is_not_named_is_told_by_shape(tmp_path: Path, dialect: str, named: str | None) -> None:
+    request, response = SHAPES[dialect]
+    row = {"model_call_id": "a", "status_code": 200, "request": request, "response": response}
+    put(tmp_path, [row if named is None else {**row, "dialect": named}])
+    assert [step[1] for step in steps(document(tmp_path, "atif"))] == ["hi", "yes"]

@@ -19,7 +19,8 @@ from tests.support.strategies import forges
 
 T = TypeVar("T")
 # every example converts several times
-SOME = settings(max_examples=40)
+SOME = settings(max_examples=25)
+MANY = settings(max_examples=50)
 TEXTS = st.text(alphabet="ab <>é\n{}", min_size=1, max_size=6)
 
 
@@ -69,6 +70,7 @@ def items(rows: Sequence[Row]) -> tuple[list[Any], list[Any]]:
 
 
 @given(talks(), st.integers(1, 5))
+@MANY
 def test_the_first_calls_give_the_first_items(rows: list[Row], count: int) -> None:
     answered = [row for row in rows[:count] if row["response"] is not None]
     if not answered:
@@ -121,6 +123,7 @@ def test_where_a_line_stands_decides_nothing(data: st.DataObject) -> None:
 
 
 @given(forges(), st.data())
+@MANY
 def test_records_come_out_as_they_went_in_whatever_their_order(forge: Forge, data: st.DataObject) -> None:
     lines = data.draw(st.permutations([call.line() for call in forge.calls]))
     if not lines:
@@ -138,6 +141,7 @@ def test_records_come_out_as_they_went_in_whatever_their_order(forge: Forge, dat
 
 
 @given(forges())
+@MANY
 def test_ids_of_a_trajectory_are_those_of_the_calls(forge: Forge) -> None:
     if not forge.calls:
         return
@@ -293,6 +297,7 @@ def survive(directory: Path) -> None:
 
 
 @given(st.sampled_from(PLACES), VALUES)
+@MANY
 def test_a_value_of_any_other_kind_crashes_nothing(place: tuple[int, tuple[Any, ...]], new: Any) -> None:
     at, path = place
     rows = [changed(row, path, new) if number == at else row for number, row in enumerate(SAMPLE)]
