@@ -47,8 +47,16 @@ def values_in(source: Source, contract: str) -> Iterator[Found]:
         yield Found(whole.value, whole.faults, None, source.read())
         return
     if whole is not None and first.data.startswith(_STREAM):
-        yield Found({"response": source.read().decode("utf-8", "replace")}, (), None)
+        yield _stream(source.read(), whole.faults)
         return
     yield Found(first.value, first.careful.faults, first.number, first.data)
     for line in lines:
         yield Found(line.value, line.careful.faults, line.number, line.data)
+
+
+def _stream(data: bytes, faults: tuple[Fault, ...]) -> Found:
+    """The text of a stream as a response; `faults` are what is told of it where it is no text."""
+    try:
+        return Found({"response": data.decode()}, (), None)
+    except UnicodeDecodeError:
+        return Found(None, faults, None)

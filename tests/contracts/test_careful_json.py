@@ -76,6 +76,13 @@ def test_what_is_not_one_json_value_is_a_fault_of_syntax(data: bytes) -> None:
     assert [(fault.rule, fault.severity) for fault in careful.faults] == [("x.json.syntax", "error")]
 
 
+def test_what_no_reader_holds_is_told_apart() -> None:
+    (deep,) = read_carefully(b"[" * 300 + b"]" * 300, "x").faults
+    assert deep.message == "nested more than 254 levels deep"
+    (long,) = read_carefully(b"9" * 5000, "x").faults
+    assert long.message == "an integer of more than 4,300 digits"
+
+
 def test_a_fault_of_syntax_is_on_the_line_where_it_stands() -> None:
     (fault,) = read_carefully(b'{\n"a": 1,\n}', "x").faults
     assert fault.line == 3

@@ -36,6 +36,13 @@ def test_a_broken_line_is_told_and_those_after_it_are_read(tmp_path: Path) -> No
     ]
 
 
+def test_the_text_of_a_stream_is_a_response_as_long_as_it_is_text(tmp_path: Path) -> None:
+    data = 'data: {"a":"é"}\n\ndata: [DONE]\n'.encode()
+    assert told(tmp_path, data) == [({"response": data.decode()}, "", [])]
+    (broken,) = found(tmp_path, b"data: \xff\n\n")
+    assert broken.value is None and "no UTF-8" in broken.faults[0].message
+
+
 @pytest.mark.parametrize("data", [b"", b" \n\n"])
 def test_nothing_is_a_fault(tmp_path: Path, data: bytes) -> None:
     (only,) = found(tmp_path, data)

@@ -52,7 +52,7 @@ RESPONSES_PAIR = {
     },
 }
 BY_HAND = {
-    "chat": (CHAT_PAIR, CHAT_PAIR["request"], CHAT_PAIR["response"]),
+    "chat": (CHAT_PAIR, CHAT_PAIR["request"], CHAT_PAIR["response"], [user("hi"), says("yo")]),
     "messages": (MESSAGES_PAIR, MESSAGES_PAIR["request"], MESSAGES_PAIR["response"]),
     "responses": (RESPONSES_PAIR, RESPONSES_PAIR["request"], RESPONSES_PAIR["response"]),
 }

@@ -306,3 +306,17 @@ def test_reading_a_corpus_twice_gives_the_same_bytes() -> None:
         for each in (first, second):
             (each.get("extra") or {}).get("ng_capture", {}).pop("conversion", None)
         assert first == second
+
+
+TRACES = corpus_root() / "contracts" / "verifiers" / "v1_traces.jsonl"
+
+
+@pytest.mark.parametrize("name", ids_in(TRACES, ["T-VF-3"]))
+def test_traces_become_records_that_are_trusted(name: str, tmp_path: Path) -> None:
+    (one, *_) = [each for each in converted(TRACES, "tokens", "verifiers") if each.written is not None]
+    assert one.written is not None
+    second = documents(one)[1]
+    assert second["prompt_token_ids"] == list(range(1, 12))
+    assert (second["generation_token_ids"], second["generation_log_probs"]) == ([12], [-0.01])
+    lay(one.written, tmp_path, f"{one.name}.tokens.jsonl")
+    assert verdicts(tmp_path) == {one.name: "trainable"}

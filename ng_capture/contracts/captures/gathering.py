@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ng_capture.contracts.captures.exchange_lines import ExchangeLine, faults_of
+from ng_capture.contracts.captures.exchange_lines import ExchangeLine, faults_of, foreign_name
 from ng_capture.contracts.captures.lifecycle import LIFECYCLE, is_retired, lost_calls_beside
 from ng_capture.contracts.captures.rules import fault, fault_of
 from ng_capture.contracts.episode import Json
@@ -117,6 +117,9 @@ class _Rollout:
             raise Unreadable(Defect(reason="damaged_line")) from None
         if not isinstance(value, dict):
             raise Unreadable(Defect(reason="damaged_line", detail="JSON, but no object"))
+        foreign = "Gym token record" if is_token_record(value) else foreign_name(value)
+        if foreign is not None:
+            raise Unreadable(Defect(reason="foreign_line", detail=f"no captured call but of another format: {foreign}"))
         raw = raw_call_of(value, line.number, line.offset)
         if surrogate:
             self.faults.append(fault_of(Defect(reason="lone_surrogate", file=file, line=line.number), "capture"))

@@ -19,6 +19,7 @@ duplicate_record | info | one call id, the same content again; counted once
 empty_capture | error | no call at all
 """
 _EXCHANGES = """
+capture.foreign_line | error | a line of another format
 capture.call_id.missing | warning | a line names no call: nothing can be joined to it
 capture.dialect.missing | warning | a line names no dialect; it is told by the shape of request and response
 capture.dialect.unknown | error | a dialect other than responses, chat, messages

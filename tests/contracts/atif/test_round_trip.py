@@ -42,6 +42,14 @@ def test_the_same_document_gives_the_same_bytes(value: Doc) -> None:
     assert write_one(read_document(shuffled))[0] == write_one(read_document(value))[0]
 
 
+@small
+@given(documents())
+def test_a_prefix_of_a_conversation_comes_back_as_a_prefix(value: Doc) -> None:
+    end = len(value["steps"]) // 2 + 1
+    steps = again(put(value, "/steps", value["steps"][:end]))["steps"]
+    assert json.dumps(steps) == json.dumps(again(value)["steps"][:end])
+
+
 @pytest.mark.parametrize("version", range(9))
 def test_a_document_of_every_version_is_valid_with_all_its_fields(version: int) -> None:
     told = full_document(version)

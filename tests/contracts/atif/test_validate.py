@@ -100,6 +100,10 @@ CASES: dict[str, tuple[object, list[tuple[str, str, str]]]] = {
         measured(prompt_tokens=-1),
         [("warning", "atif.number.range", "/steps/0/metrics/prompt_tokens")],
     ),
+    "tokens that 64 bits do not count": (
+        measured(prompt_tokens=2**63),
+        [("warning", "atif.number.range", "/steps/0/metrics/prompt_tokens")],
+    ),
     "a price below zero": (measured(cost_usd=-0.5), [("warning", "atif.number.range", "/steps/0/metrics/cost_usd")]),
     "a price in words": (measured(cost_usd="free"), [("error", "atif.field.type", "/steps/0/metrics/cost_usd")]),
     "ids below zero": (

@@ -1,5 +1,6 @@
 """What a stream tells as turns: each once, with the results of its tools and its agents in place (contracts.md 2.4)."""
 
+import json
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from tests.support.atof_events import (
     tool,
     user,
 )
-from tests.support.conversions import codes, document_of, outcomes_of, read_one
+from tests.support.conversions import codes, converted, document_of, outcomes_of, read_one
 
 HI = user("hi")
 CALLS = says(None, call("c1", arguments='{"x": 1}'))
@@ -450,7 +451,20 @@ class TestBesideTheConversation:
         )
         assert codes(made) == []
         assert made.episode.main.turns[4].extra == {"context_management": {"type": "compaction", "boundary": "replace"}}
-        assert told(made.episode.main)[4:] == [("system", "k"), ("user", "c"), ("assistant", "three")]
+        assert told(made.episode.main)[4:] == [
+            *(("event", "k"), ("system", "short"), ("user", "c"), ("assistant", "three")),
+        ]
+
+    def test_a_compaction_puts_nothing_into_training_text_but_what_the_model_was_told(self) -> None:
+        profile = {"category_profile": {"type": "compaction", "boundary": "replace"}}
+        stream = agent(
+            *("a", 0, 99),
+            *llm("l1", 1, ask(HI), "one"),
+            *(begin("k", 4.5, "context", "a", None, **profile), end("k", 5, "context", "a", "short", **profile)),
+            *llm("l2", 6, ask(system("short"), user("c")), "two"),
+        )
+        messages = document_of("atof", "sft", stream)["messages"]
+        assert [each["content"] for each in messages] == ["hi", "one", "short", "c", "two"]
 
     def test_a_compaction_that_tells_no_summary_is_no_loss_either(self) -> None:
         profile = {"category_profile": {"type": "compaction", "boundary": "replace"}}
@@ -560,3 +574,30 @@ class TestBesideTheConversation:
         extra = document_of("atof", "atif", stream)["steps"][1]["extra"]
         assert extra["ng_capture"]["atof"] == {"start": kept, "end": kept}
         assert extra["invocation"]["framework"] == "nemo_relay"
+
+
+class TestRows:
+    """ATOF to Responses (contracts.md 3.7): one row for each agent that works for nobody."""
+
+    STREAM = (
+        *llm("l1", 1, ask(system("S"), HI, temperature=1, model="m"), answer(CALLS, usage={"prompt_tokens": 3})),
+        *tool("t", 3, {"x": 1}, "7", call="c1"),
+        mark("m", 3.5, "a", {"n": 1}),
+        *llm("l2", 4, ask(system("S"), HI, CALLS, gives("c1", "7"), temperature=0, model="m"), answer(says("seven"))),
+    )
+
+    def test_the_first_request_is_the_rows_and_all_answers_its_output(self) -> None:
+        (done,) = converted("atof", "gym", agent("a", 0, 99, *self.STREAM, metadata={"version": "1"}))
+        assert done.written is not None
+        row = json.loads(done.written.documents[0])
+        params = row["responses_create_params"]
+        assert (params["temperature"], [item["content"] for item in params["input"]]) == (1, ["S", "hi"])
+        assert [item["type"] for item in row["response"]["output"]] == [
+            *("function_call", "function_call_output", "message"),
+        ]
+        assert row["response"]["output"][0]["arguments"] == '{"x": 1}'
+        assert {"request_fields_dropped", "mark_dropped"} <= {loss.code for loss in done.losses}
+
+    def test_two_agents_that_work_for_nobody_are_two_rows(self) -> None:
+        two = [*agent("a", 0, 99, *self.STREAM), *agent("b", 100, 199, *llm("l9", 101, ask(HI), "yo", parent="b"))]
+        assert [done.name for done in converted("atof", "gym", two)] == ["a", "b"]

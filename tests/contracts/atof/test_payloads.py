@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import pytest
 
 from ng_capture.contracts.episode import Media, Opaque, Turn
-from ng_capture.contracts.interface import Read
+from ng_capture.contracts.interface import Options, Read, Thinking
 from ng_capture.contracts.sameness import words
 from tests.support.atof_events import Event, agent, answer, ask, call, gives, llm, says, user
 from tests.support.conversions import codes, read_one
@@ -226,6 +226,12 @@ def test_think_tags_in_an_answer_of_chat_are_reasoning_and_reported() -> None:
     assert [(each.code, each.path) for each in made.losses] == [
         ("think_tags_split", "/l/end/data/choices/0/message/content"),
     ]
+
+
+def test_think_tags_stay_where_the_user_wants_them_to() -> None:
+    stream = agent("a", 0, 9, *llm("l", 1, ask(user("hi")), answer(says("<think>R</think>yo"))))
+    made = read_one("atof", stream, Options(thinking=Thinking.KEEP))
+    assert made.episode.main.turns[-1].content == "<think>R</think>yo" and made.episode.main.turns[-1].thoughts == ()
 
 
 def test_of_several_choices_the_first_counts_and_the_others_are_reported() -> None:

@@ -308,3 +308,28 @@ def test_an_id_of_a_blank_mark_is_the_whole_rollout(tmp_path: Path) -> None:
     (tmp_path / f"{ROLLOUT}.tokens.incomplete").write_bytes(b"lost\n\n")
     told = [fault.message for fault in faults_in(tmp_path)]
     assert told == ["call lost, was marked incomplete", "the rollout is marked so"]
+
+
+FOREIGN = {
+    "Gym rollout row": {"responses_create_params": {"input": "hi"}, "response": {"output": []}},
+    "Gym token record": Forge(ROLLOUT).root([1], [2]).record(),
+    "ATOF event": {"atof_version": "0.1", "kind": "mark"},
+    "ATIF trajectory": {"schema_version": "ATIF-v1.7", "agent": {}, "steps": []},
+    "chat messages": {"id": "x", "messages": [], "response": {}},
+    "nothing of a call is in it": {"colour": 1},
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_line_of_another_format_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    put(tmp_path, [good(), FOREIGN[name]])
+    (fault,) = faults_in(tmp_path)
+    assert (fault.rule, fault.severity, fault.line) == ("capture.foreign_line", "error", 2)
+    assert name in fault.message
+    assert len(document(tmp_path, "eval")["steps"]) == 1
+
+
+def test_a_response_alone_is_a_call_of_which_nobody_knows_more(tmp_path: Path) -> None:
+    put(tmp_path, [{"response": good()["response"]}])
+    assert "capture.foreign_line" not in [fault.rule for fault in faults_in(tmp_path)]
+    assert steps(document(tmp_path, "atif"))[-1][1] == "Hello."

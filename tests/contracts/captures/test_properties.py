@@ -18,6 +18,8 @@ from tests.support.raw_calls import calls, chat_call, result, says, system, user
 from tests.support.strategies import forges
 
 T = TypeVar("T")
+# every example converts several times
+SOME = settings(max_examples=40)
 TEXTS = st.text(alphabet="ab <>é\n{}", min_size=1, max_size=6)
 
 
@@ -78,6 +80,7 @@ def test_the_first_calls_give_the_first_items(rows: list[Row], count: int) -> No
 
 
 @given(talks(), st.integers(1, 5))
+@SOME
 def test_the_first_calls_give_the_first_steps_and_records(rows: list[Row], count: int) -> None:
     (whole,), (first,) = lines_of(rows, "eval"), lines_of(rows[:count], "eval")
     assert whole["steps"][: len(first["steps"])] == first["steps"]
@@ -87,6 +90,7 @@ def test_the_first_calls_give_the_first_steps_and_records(rows: list[Row], count
 
 
 @given(talks())
+@SOME
 def test_the_same_calls_give_the_same_bytes(rows: list[Row]) -> None:
     def take(directory: Path) -> list[Any]:
         return [one.written for to in ("atif", "responses", "jsonl", "eval") for one in converted(directory, to)]
@@ -104,6 +108,7 @@ def of_calls(value: Any) -> Any:
 
 
 @given(st.data())
+@SOME
 def test_where_a_line_stands_decides_nothing(data: st.DataObject) -> None:
     rows = data.draw(talks())
     shuffled = data.draw(st.permutations(rows))
@@ -300,7 +305,7 @@ def test_a_value_of_any_other_kind_in_a_record_crashes_nothing(path: tuple[Any, 
 
 
 @given(st.data())
-@settings(max_examples=40)
+@SOME
 def test_bytes_that_were_changed_or_cut_crash_nothing(data: st.DataObject) -> None:
     whole = in_lines(json.dumps(row).encode() for row in SAMPLE)
     at = data.draw(st.integers(0, len(whole) - 1))

@@ -279,3 +279,52 @@ def test_a_finished_row_with_ids_becomes_a_record_of_its_rollout(tmp_path: Path)
     assert one.name == told["rollout_id"] == "3-0"
     assert {key: told[key] for key in ids} == ids
     assert {"reward_dropped", "row_fields_dropped", "request_fields_dropped"} <= codes(one).keys()
+
+
+@pytest.mark.parametrize("between", ["gym", "responses", "atif", "jsonl"])
+def test_ids_come_through_every_contract_that_carries_them(tmp_path: Path, between: str) -> None:
+    direct = records(put(tmp_path / "store", raw_talk()))
+    one = written(tmp_path / "store", between).written
+    assert one is not None
+    path = tmp_path / "between.json"
+    path.write_bytes(b"".join(each + b"\n" for each in one.documents))
+    told = records(path, between)
+    names = ("prompt_token_ids", "generation_token_ids", "generation_log_probs", "digest", "parent_resolution")
+    assert [[record[name] for name in names] for record in told] == [
+        [record[name] for name in names] for record in direct
+    ]
+    assert told[1]["parent_call_id"] == told[0]["model_call_id"]
+
+
+def test_ids_on_the_history_of_a_request_are_no_calls_of_it_and_are_told(tmp_path: Path) -> None:
+    one = written(put(tmp_path / "store", raw_talk()), "chat").written
+    assert one is not None
+    path = tmp_path / "pair.json"
+    path.write_bytes(one.documents[0])
+    (told,) = records(path, "chat")
+    assert (told["prompt_token_ids"], told["generation_token_ids"]) == ([1, 2, 3, 4, 5], [6])
+    # the call before it is not there, so the link is not known
+    assert told["parent_resolution"] == "unresolved"
+    assert codes(written(path, "tokens", "chat"))["tokens_dropped"] == 1
+
+
+@pytest.mark.parametrize("between", ["messages", "sft", "eval"])
+def test_contracts_without_a_place_for_ids_say_so(tmp_path: Path, between: str) -> None:
+    one = written(put(tmp_path, raw_talk()), between)
+    assert codes(one)["tokens_dropped"] == 2
+    assert one.written is not None
+    assert b"token_ids" not in b"".join(one.written.documents)
+
+
+def test_a_choice_as_vllm_serves_it_has_its_ids(tmp_path: Path) -> None:
+    row = chat_call("a", [user("hi")], says("x"))
+    row["response"]["prompt_token_ids"] = [1, 2]
+    row["response"]["choices"][0]["token_ids"] = [3]
+    row["response"]["choices"][0]["logprobs"] = {"content": [{"token": "x", "logprob": -0.5}]}
+    (told,) = records(put(tmp_path, [row]))
+    assert (told["prompt_token_ids"], told["generation_token_ids"]) == ([1, 2], [3])
+    assert told["generation_log_probs"] == [-0.5]
+    # the log probabilities of a server that gives none are not made up
+    row["response"]["choices"][0]["logprobs"] = None
+    (refused,) = converted(put(tmp_path, [row]), "tokens")
+    assert [fault.rule for fault in refused.faults] == ["tokens.none"]

@@ -59,11 +59,17 @@ blocks = st.one_of(
         st.sampled_from([{}, {"is_error": True}]),
     ),
 )
-of_messages = st.builds(
-    lambda role, content: {"role": role, "content": content},
-    st.sampled_from(["user", "assistant"]),
-    texts | st.lists(blocks, min_size=1, max_size=3),
-)
+OF_USERS = ("text", "document", "image", "tool_result")
+OF_MODELS = ("text", "thinking", "redacted_thinking", "document", "tool_use")
+
+
+def said_by(role: str, kinds: tuple[str, ...]) -> st.SearchStrategy[Row]:
+    """A message of one side, with the blocks that this side may say."""
+    content = texts | st.lists(blocks.filter(lambda block: block["type"] in kinds), min_size=1, max_size=3)
+    return st.builds(lambda told: {"role": role, "content": told}, content)
+
+
+of_messages = said_by("user", OF_USERS) | said_by("assistant", OF_MODELS)
 
 
 def chat(messages: list[Row]) -> Row:

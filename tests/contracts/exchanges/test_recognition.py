@@ -34,7 +34,7 @@ OF_MESSAGES: list[Any] = [
     {"response": MESSAGE},
 ]
 OTHERS: dict[str, Any] = {
-    "unknown": [{"conversations": [USER], "agent": "a"}],
+    "harbor": [{"conversations": [USER], "agent": "a"}],
     "verifiers": {"example_id": 0, "prompt": [USER], "completion": [], "reward": 1.0, "task": "t", "answer": ""},
     "responses": {"model": "m", "input": [USER]},
     "capture": {"model_call_id": "c", "dialect": "chat", "request": {"messages": [USER]}, "response": COMPLETION},

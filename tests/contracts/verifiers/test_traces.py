@@ -237,6 +237,14 @@ class TestBranches:
         assert [turn.content for turn in read_.episode.main.turns[1:]] == ["go on from SUMMARY", "done"]
         assert codes(read_) == []
 
+    def test_a_compaction_puts_nothing_into_training_text_but_what_was_said(self) -> None:
+        nodes = (
+            *(node(None, "user", "long"), node(0, "assistant", "SUMMARY"), node(None, "user", "go on from SUMMARY")),
+            node(2, "assistant", "done", semantic_parents=[{"node": 1, "type": "compaction"}]),
+        )
+        messages = document_of("verifiers", "sft", [episode(trace(*nodes))])["messages"]
+        assert [each["content"] for each in messages] == ["go on from SUMMARY", "done"]
+
     def test_what_two_branches_share_counts_once_in_the_later_one(self) -> None:
         read_ = read(
             node(None, "user", "hi", "a"),
