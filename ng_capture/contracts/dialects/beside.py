@@ -21,7 +21,7 @@ def fields_beside(turn: Turn) -> Iterator[str]:
         return
     kept = [item, object_in(item.get("choice"))]
     calls_and_results = [*(call.item for call in turn.calls), *(result.item for result in turn.results)]
-    kept += [each for each in calls_and_results if each is not None and each.get("type") not in ITEM_TYPES]
+    kept += [each for each in calls_and_results if each is not None and str(each.get("type")) not in ITEM_TYPES]
     for each in kept:
         yield from _names(each)
         for rest in (*objects_in(each.get("content")), *objects_in(each.get("blocks"))):

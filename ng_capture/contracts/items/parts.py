@@ -75,11 +75,16 @@ def write_content(content: Content | None, parts: Sequence[Json] | None, text_ty
             return content
         if parts == () or parts == []:
             return [] if not content else [_written(Text(content), {}, text_type)]
-        rest = parts[0] if parts and len(parts) == 1 else {}
-        return [_written(Text(content), rest if _fits(Text(content), rest) else {}, text_type)]
-    rests = parts if parts is not None and len(parts) == len(content) else [{}] * len(content)
+        return write_content((Text(content),), parts, text_type, plain)
+    rests = rests_in(parts, len(content)) or [{}] * len(content)
     fitting = (rest if _fits(part, rest) else {} for part, rest in zip(content, rests, strict=True))
     return [_written(part, rest, text_type) for part, rest in zip(content, fitting, strict=True)]
+
+
+def rests_in(value: object, number: int) -> list[Json] | None:
+    """What is left of so many parts; None for what is no such list: a document may say anything of them."""
+    whole = isinstance(value, list | tuple) and len(value) == number and all(isinstance(each, dict) for each in value)
+    return list(value) if whole and isinstance(value, list | tuple) else None
 
 
 def _fits(part: Part, rest: Json) -> bool:

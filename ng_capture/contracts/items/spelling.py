@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ng_capture.contracts.episode import Content, Json, Opaque, Thought, ToolCall, ToolResult
-from ng_capture.contracts.items.parts import without, write_content
+from ng_capture.contracts.items.parts import rests_in, without, write_content
 from ng_capture.contracts.items.pieces import OBJECT_CALLS, OUTPUTS, TEXT_CALLS
 
 Item = dict[str, Any]
@@ -40,7 +40,7 @@ def spell_thought(thought: Thought, new_id: str) -> Item:
 
 
 def _texts(texts: Sequence[str], rests: object, kind: str) -> list[Item]:
-    fitting = rests if isinstance(rests, list) and len(rests) == len(texts) else [{"type": kind}] * len(texts)
+    fitting = rests_in(rests, len(texts)) or [{"type": kind}] * len(texts)
     return [{**rest, "text": text} for text, rest in zip(texts, fitting, strict=True)]
 
 

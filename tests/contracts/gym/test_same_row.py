@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ng_capture.contracts.atif.contract import ATIF
 from ng_capture.contracts.gym.contract import GYM
 from ng_capture.contracts.interface import Contract, Options, Profile, Thinking
 from ng_capture.contracts.items.tokens import TOKEN_FIELDS
@@ -242,9 +243,9 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @st.composite
-def changed_rows(draw: st.DrawFn) -> dict[str, Any]:
-    """A row with one place changed: another value, none, a further member, or twice the same."""
-    whole: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(BASES)))
+def changed(draw: st.DrawFn, bases: list[dict[str, Any]]) -> dict[str, Any]:
+    """A document with one place changed: another value, none, a further member, or twice the same."""
+    whole: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(bases)))
     *way, last = draw(st.sampled_from(places(whole)))
     at: Any = whole
     for key in way:
@@ -267,10 +268,20 @@ OPTIONS = [
     Options(profile=Profile.STRICT, agent_version="1"),
     Options(thinking=Thinking.SPLIT, terminus=True, subagents=True, keep_row_extras=True),
 ]
-TARGETS = [each for each in CONTRACTS if each.name in ("gym", "responses", "atif", "chat", "messages", "sft")]
+TARGETS = [each for each in CONTRACTS if each.writer is not None]
 
 
-@given(changed_rows(), st.sampled_from(OPTIONS), st.sampled_from(TARGETS))
+TRAJECTORIES = [converted(each, GYM, ATIF, Options(keep_row_extras=True)).value for each in BASES]
+
+
+@given(changed(TRAJECTORIES), st.sampled_from(OPTIONS), st.sampled_from([GYM, RESPONSES]))
+def test_no_change_of_a_trajectory_with_notes_crashes_its_row(
+    whole: dict[str, Any], options: Options, target: Contract
+) -> None:
+    converted(json.dumps(whole), ATIF, target, options)
+
+
+@given(changed(BASES), st.sampled_from(OPTIONS), st.sampled_from(TARGETS))
 def test_no_change_of_a_row_crashes_anything(whole: dict[str, Any], options: Options, target: Contract) -> None:
     text = json.dumps(whole)
     converted(text, GYM, target, options)
@@ -279,7 +290,7 @@ def test_no_change_of_a_row_crashes_anything(whole: dict[str, Any], options: Opt
         list(GYM.reader.validate(Source(file.name)))
 
 
-@given(changed_rows())
+@given(changed(BASES))
 def test_what_is_written_is_read_and_written_as_the_same_row(whole: dict[str, Any]) -> None:
     once = converted(json.dumps(whole), GYM, GYM)
     if once.lines:
@@ -290,7 +301,7 @@ def test_what_is_written_is_read_and_written_as_the_same_row(whole: dict[str, An
 QUIET = {"step_boundary_inferred", "think_tags_in_text", "copied_context", "call_without_output"}
 
 
-@given(changed_rows())
+@given(changed(BASES))
 def test_an_item_that_changed_is_told(whole: dict[str, Any]) -> None:
     done = converted(json.dumps(whole), GYM, GYM)
     if not done.lines or "ng_trajectory" in whole or done.codes - QUIET:
