@@ -131,9 +131,7 @@ def command(
     writer = writer_of(to)
     recognition = recognise(sources, contract)
     report = Report(to, profile, loss_report)
-    with Outputs(
-        output, writer.suffix, whole=writer.whole, sources=recognition.paths, loss_report=loss_report
-    ) as outputs:
+    with Outputs(output, whole=writer.whole, sources=recognition.paths, loss_report=loss_report) as outputs:
         for each in recognition.sources:
             conversion = Conversion(each.reader, writer, wanted, strict, selection, each.contract.writer is writer)
             try:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ng_capture.contracts.conversion import Converted
+from ng_capture.contracts.conversion import Converted, FileName
 from ng_capture.contracts.interface import Profile, Written
 from ng_capture.contracts.rules import Fault
 from ng_capture.errors import UsageError
@@ -41,7 +41,7 @@ def convert_logs(
     report = Report("capture", Profile.NATIVE, loss_report)
     problems = Counter[str]()
     files = [Path(file.name) for log in recognition.logs for file in log.files]
-    with Outputs(output, _SUFFIX, whole=True, sources=files, loss_report=loss_report) as outputs:
+    with Outputs(output, whole=True, sources=files, loss_report=loss_report) as outputs:
         for capture in captures.rollouts():
             if selection.takes(capture.rollout_id):
                 if name is not None and capture.rollout_id != name.rollout_id:
@@ -59,7 +59,8 @@ def convert_logs(
 
 
 def _converted(capture: LogCapture) -> Converted:
-    return Converted(capture.rollout_id, "", capture.rollout_id, Written(capture.lines), (), ())
+    name = FileName(capture.rollout_id, _SUFFIX)
+    return Converted(capture.rollout_id, "", name, Written(capture.lines), (), ())
 
 
 def _tell_faults(defects: Iterable[Defect]) -> bool:
