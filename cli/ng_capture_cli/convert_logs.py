@@ -59,7 +59,8 @@ def convert_logs(
 
 
 def _converted(capture: LogCapture) -> Converted:
-    return Converted(capture.rollout_id, "", FileName(capture.rollout_id, _SUFFIX), Written(capture.lines), (), ())
+    name = FileName(capture.rollout_id, _SUFFIX)
+    return Converted(capture.rollout_id, "", name, Written(capture.lines), (), ())
 
 
 def _tell_faults(defects: Iterable[Defect]) -> bool:

@@ -19,9 +19,8 @@ from ng_capture.files.names import parse_name
 class Outputs:
     """Takes what was converted; nothing is created before there is something to write, and each file appears whole.
 
-    `whole` tells that a file holds one document.
-    Raises UsageError where an output would replace a source, or a capture that is there; SurroundingsError for a full
-    disk or a missing permission.
+    `whole` tells that a file holds one document. Raises UsageError where an output would replace a source, or a capture
+    that is there; SurroundingsError for a full disk or a missing permission.
     """
 
     def __init__(self, output: str, *, whole: bool, sources: Sequence[Path], loss_report: Path | None) -> None:

@@ -170,7 +170,7 @@ class TestForms:
         for done in converted("harbor", "sft", [*rows_of(1), summary]):
             assert done.written is not None
             weights = [each["weight"] for each in json.loads(done.written.documents[0])["messages"] if "weight" in each]
-            assert weights == ([1] if "sum" not in done.name else [0, 1])
+            assert weights == ([1] if "sum" not in done.name.stem else [0, 1])
 
     def test_an_export_becomes_a_trajectory(self) -> None:
         steps = document_of("harbor", "atif", rows_of(2))["steps"]

@@ -169,7 +169,7 @@ def test_a_table_gives_back_the_records_that_it_was_made_of(tmp_path: Path) -> N
 
 @cache
 def drift(to: str) -> dict[str, Converted]:
-    return {one.name: one for one in converted(DRIFT, to)} if DRIFT.is_dir() else {}
+    return {one.name.stem: one for one in converted(DRIFT, to)} if DRIFT.is_dir() else {}
 
 
 @pytest.mark.parametrize("name", ids_in(DRIFT, ["every rollout"]))
@@ -203,7 +203,7 @@ def test_ids_of_raw_calls_are_those_that_ingest_reads_or_not_there(name: str, tm
 @pytest.mark.parametrize("name", ids_in(DRIFT, ["every rollout"]))
 def test_histories_that_go_on_in_words_are_one_trajectory_whatever_their_ids_are(name: str) -> None:
     """Drifted ids break prefixes of tokens, never the conversation."""
-    ids = {one.name for one in drift("atif").values()}
+    ids = {one.name.stem for one in drift("atif").values()}
     broken = [name for name, one in drift("atif").items() if "subagent_trajectories" in documents(one)[0]]
     assert len(broken) < len(ids) / 10
 
@@ -313,5 +313,5 @@ def test_traces_become_records_that_are_trusted(name: str, tmp_path: Path) -> No
     second = documents(one)[1]
     assert second["prompt_token_ids"] == list(range(1, 12))
     assert (second["generation_token_ids"], second["generation_log_probs"]) == ([12], [-0.01])
-    lay(one.written, tmp_path, f"{one.name}.tokens.jsonl")
-    assert verdicts(tmp_path) == {one.name: "trainable"}
+    lay(one.written, tmp_path, f"{one.name.stem}.tokens.jsonl")
+    assert verdicts(tmp_path) == {one.name.stem: "trainable"}

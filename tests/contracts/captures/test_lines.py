@@ -155,7 +155,7 @@ def test_a_rollout_of_which_only_an_announced_call_is_left_is_refused(tmp_path: 
 def test_what_stays_of_a_retired_rollout_is_passed_over(tmp_path: Path) -> None:
     put(tmp_path, [good()], "r-2")
     (tmp_path / "r-1.tokens.state.json").write_bytes(b'{"retired": true, "frozen": true}')
-    assert [one.name for one in converted(tmp_path, "atif")] == ["r-2"]
+    assert [one.name.stem for one in converted(tmp_path, "atif")] == ["r-2"]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def put_written(source: Path, to: str, directory: Path, contract: str = "capture
     for one in converted(source, to, contract):
         assert one.written is not None, one.faults
         data = b"".join(each + b"\n" for each in one.written.documents)
-        (directory / f"{one.name}.{'tokens.jsonl' if to == 'tokens' else 'json'}").write_bytes(data)
+        (directory / f"{one.name.stem}.{'tokens.jsonl' if to == 'tokens' else 'json'}").write_bytes(data)
         for file in one.written.files:
             (directory / file.name).write_bytes(file.data)
     return directory
@@ -200,7 +200,7 @@ def test_tokens_travel_whole_or_not_at_all(tmp_path: Path, incomplete: Row) -> N
     assert len(one.written.documents) == 1
     assert codes(one)["tokens_incomplete"] >= 1
     # a rollout that is not whole does not look so
-    assert [file.name for file in one.written.files] == [f"{one.name}.tokens.incomplete"]
+    assert [file.name for file in one.written.files] == [f"{one.name.stem}.tokens.incomplete"]
 
 
 def test_without_any_ids_nothing_is_written(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_a_finished_row_with_ids_becomes_a_record_of_its_rollout(tmp_path: Path)
     path.write_text(json.dumps(gym_row(**ids)) + "\n")
     one = written(path, "tokens", "gym")
     (told,) = records(path, "gym")
-    assert one.name == told["rollout_id"] == "3-0"
+    assert one.name.stem == told["rollout_id"] == "3-0"
     assert {key: told[key] for key in ids} == ids
     assert {"reward_dropped", "row_fields_dropped", "request_fields_dropped"} <= codes(one).keys()
 
