@@ -47,11 +47,11 @@ def test_a_fault_of_a_capture_names_its_file_and_line(tmp_path: Path) -> None:
         assert f"error {tmp_path}/store/r-1.capture.jsonl:2: capture.torn_tail: " in done.out
 
 
-def test_a_call_that_was_lost_names_its_rollout(tmp_path: Path) -> None:
+def test_a_call_that_was_lost_names_the_file_that_announced_it(tmp_path: Path) -> None:
     write_capture(tmp_path, "r-1", [chat_call("1111aaaa", [user("hi")], says("ok"))])
     (tmp_path / "r-1.tokens.intents").write_bytes(b"2222aaaa\n")
     done = run("validate", tmp_path)
-    assert f"warning {tmp_path}/r-1: tokens.capture_incomplete: call 2222aaaa, " in done.out
+    assert f"warning {tmp_path}/r-1.tokens.intents:1: tokens.capture_incomplete: call 2222aaaa, " in done.out
 
 
 def test_data_has_the_published_shape_and_says_the_same(tmp_path: Path) -> None:

@@ -600,4 +600,4 @@ class TestRows:
 
     def test_two_agents_that_work_for_nobody_are_two_rows(self) -> None:
         two = [*agent("a", 0, 99, *self.STREAM), *agent("b", 100, 199, *llm("l9", 101, ask(HI), "yo", parent="b"))]
-        assert [done.name for done in converted("atof", "gym", two)] == ["a", "b"]
+        assert [done.name.stem for done in converted("atof", "gym", two)] == ["a", "b"]
