@@ -1,6 +1,8 @@
 """`ng-capture contracts`: the map of contracts; and the matrix of conversions that `convert --list` prints."""
 
 import sys
+import textwrap
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
@@ -32,14 +34,29 @@ def command(
     return exits.DONE
 
 
-def print_matrix(*, as_json: bool) -> None:
-    """Every conversion with its losses."""
-    from ng_capture.contracts.registry import matrix
+def print_matrix(*, as_json: bool, source: str | None = None, target: str | None = None) -> None:
+    """Every conversion with its losses, or those from `source` and to `target`; raises UsageError for unknown names."""
+    from ng_capture.contracts.registry import matrix, reader_of, writer_of
 
-    pairs = [Pair(source.name, target.name, sorted(codes)) for source, target, codes in matrix()]
-    if as_json:
-        for pair in pairs:
-            sys.stdout.buffer.write(msgspec.json.encode(pair) + b"\n")
-        return
-    for pair in pairs:
-        sys.stdout.write(f"{pair.source:>10} -> {pair.target:<10} {', '.join(pair.losses) or 'nothing lost'}\n")
+    if source is not None:
+        reader_of(source)
+    if target is not None:
+        writer_of(target)
+    for one, other, codes in matrix():
+        if source in (None, one.name) and target in (None, other.name):
+            pair = Pair(one.name, other.name, sorted(codes))
+            if as_json:
+                sys.stdout.buffer.write(msgspec.json.encode(pair) + b"\n")
+            else:
+                sys.stdout.write("\n".join(_told(pair)) + "\n")
+
+
+def _told(pair: Pair) -> Iterator[str]:
+    """The pair, and under it a paragraph for each severity, the worst first."""
+    from ng_capture.contracts.losses import LOSS_CODES, SEVERITIES
+
+    yield f"{pair.source} -> {pair.target}"
+    for severity in SEVERITIES:
+        codes = ", ".join(code for code in pair.losses if LOSS_CODES[code].severity == severity)
+        if codes:
+            yield textwrap.fill(f"  {severity:<12}{codes}", 100, subsequent_indent=" " * 14, break_long_words=False)

@@ -33,7 +33,8 @@ def command(
         ),
     ] = None,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="NAME", help="What to write; `--list` has the names.")
+        str | None,
+        typer.Option("--to", metavar="NAME", help="What to write: `--list` has the names; of any log `capture`."),
     ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="OUT", help="A file, or a folder (DIR/) with a file each.")
@@ -81,7 +82,7 @@ def command(
         Path | None, typer.Option("--loss-report", metavar="FILE", help="Write every loss there as JSON.")
     ] = None,
     listing: Annotated[
-        bool, typer.Option("--list", help="Print every conversion with the losses that it may report.")
+        bool, typer.Option("--list", help="Print the conversions (of --from, to --to) and what each may lose.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", envvar="NG_CAPTURE_CONVERT_JSON", help="With --list: as JSON.")
@@ -97,11 +98,16 @@ def command(
     if listing:
         from ng_capture_cli.contracts import print_matrix
 
-        print_matrix(as_json=as_json)
+        print_matrix(as_json=as_json, source=contract, target=to)
         return exits.DONE
     if not sources or to is None:
         missing = "nothing to convert" if not sources else "--to NAME is wanted"
         raise UsageError(missing, hint="ng-capture convert --list")
+    selection = options.selection(include, exclude)
+    if to == "capture":
+        from ng_capture_cli.convert_logs import convert_logs
+
+        return convert_logs(sources, contract, output, selection, loss_report, quiet)
     from ng_capture.contracts.conversion import Conversion
     from ng_capture.contracts.recognition import recognise
     from ng_capture.contracts.registry import writer_of
@@ -124,11 +130,10 @@ def command(
     )
     writer = writer_of(to)
     recognition = recognise(sources, contract)
-    selection = options.selection(include, exclude)
     report = Report(to, profile, loss_report)
-    with Outputs(output, writer, recognition.paths, loss_report) as outputs:
+    with Outputs(output, whole=writer.whole, sources=recognition.paths, loss_report=loss_report) as outputs:
         for each in recognition.sources:
-            conversion = Conversion(each.reader, writer, wanted, strict, selection)
+            conversion = Conversion(each.reader, writer, wanted, strict, selection, each.contract.writer is writer)
             try:
                 for converted in conversion.convert(each.source):
                     report.add(each.contract.name, converted, outputs.take(converted))

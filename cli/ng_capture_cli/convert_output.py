@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from ng_capture.files.writing import AtomicFile
 
-from ng_capture.contracts.conversion import Converted
-from ng_capture.contracts.interface import SideFile, Writer, Written
+from ng_capture.contracts.conversion import Converted, FileName
+from ng_capture.contracts.interface import SideFile, Written
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.files.names import parse_name
 
@@ -19,12 +19,12 @@ from ng_capture.files.names import parse_name
 class Outputs:
     """Takes what was converted; nothing is created before there is something to write, and each file appears whole.
 
-    Raises UsageError where an output would replace a source, or a capture that is there; SurroundingsError for a full
-    disk or a missing permission.
+    `whole` tells that a file holds one document. Raises UsageError where an output would replace a source, or a capture
+    that is there; SurroundingsError for a full disk or a missing permission.
     """
 
-    def __init__(self, output: str, writer: Writer, sources: Sequence[Path], loss_report: Path | None) -> None:
-        self._writer = writer
+    def __init__(self, output: str, *, whole: bool, sources: Sequence[Path], loss_report: Path | None) -> None:
+        self._whole = whole
         self._sources = {path.resolve() for path in sources}
         self._path = None if output == "-" else Path(output)
         self._folder = self._path is not None and (output.endswith("/") or self._path.is_dir())
@@ -67,13 +67,13 @@ class Outputs:
             from ng_capture.files.writing import AtomicFile
 
             self._open = self._exits.enter_context(AtomicFile(path))
-        elif self._writer.whole:
+        elif self._whole:
             raise UsageError(
                 f"{path}: holds one document, and there are more", hint=f"-o {path.parent}/ for a file each"
             )
         self._open.write(_lines(written))
 
-    def _put_in_folder(self, folder: Path, name: str, written: Written) -> str:
+    def _put_in_folder(self, folder: Path, name: FileName, written: Written) -> str:
         from ng_capture.files.writing import make_directory, replace_file
 
         path = folder / self._free(name)
@@ -84,14 +84,14 @@ class Outputs:
         replace_file(path, _lines(written))
         return str(path)
 
-    def _free(self, name: str) -> str:
+    def _free(self, name: FileName) -> str:
         """A name of its own for each document, also where case does not count."""
-        number, free = 1, name
+        number, free = 1, f"{name.stem}{name.suffix}"
         while free.lower() in self._names:
             number += 1
-            free = f"{name}-{number}"
+            free = f"{name.stem}-{number}{name.suffix}"
         self._names.add(free.lower())
-        return f"{free}{self._writer.suffix}"
+        return free
 
     def _put_aside(self, files: Sequence[SideFile], folder: Path) -> None:
         from ng_capture.files.writing import make_directory, replace_file

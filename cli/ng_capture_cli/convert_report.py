@@ -8,7 +8,7 @@ import msgspec
 
 from ng_capture.contracts.conversion import Converted
 from ng_capture.contracts.interface import Profile
-from ng_capture.contracts.losses import LOSS_CODES, Loss, LossSeverity, lost
+from ng_capture.contracts.losses import LOSS_CODES, SEVERITIES, Loss, LossSeverity, lost
 from ng_capture.contracts.rules import Fault, has_errors
 from ng_capture.errors import NgCaptureError
 from ng_capture.files.writing import replace_file
@@ -17,7 +17,10 @@ from ng_capture_cli.summary import counted
 from ng_capture_cli.terminal import tell, tell_error
 
 SCHEMA = "ng-capture.losses/1"
-_ORDER: tuple[LossSeverity, ...] = ("dropped", "synthesised", "degraded", "note")
+_NAMED_BY = {
+    "agent_name_unknown": "--agent-name NAME says who it was",
+    "agent_version_unknown": "--agent-version V says of what version",
+}
 
 
 class ToldLoss(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -71,13 +74,14 @@ class Report:
         """One document; its errors are told at once, its warnings counted."""
         for fault in converted.faults:
             if fault.severity == "error":
-                tell_error(fault_line(converted.source, fault, converted.place))
+                hint = "--from NAME says what it is" if contract == "unknown" else None
+                tell_error(fault_line(converted.source, fault, converted.place), hint)
         self._warnings += sum(fault.severity == "warning" for fault in converted.faults)
         if converted.written is None and not has_errors(converted.faults):
-            codes = ", ".join(dict.fromkeys(loss.code for loss in lost(converted.losses)))
-            tell_error(
-                f"{_place(converted)}: refused, it would lose something: {codes}", "without --strict it is written"
-            )
+            codes = list(dict.fromkeys(loss.code for loss in lost(converted.losses)))
+            hints = [hint for code, hint in _NAMED_BY.items() if code in codes]
+            message = f"{_place(converted)}: refused, it would lose something: {', '.join(codes)}"
+            tell_error(message, "; ".join([*hints, "without --strict it is written"]))
         self._faulty |= converted.written is None or has_errors(converted.faults)
         self._written += converted.written is not None
         self._refused += converted.written is None
@@ -110,13 +114,12 @@ class Report:
 
     def tell(self, output: str, passed_over: Sequence[str]) -> None:
         """How many documents, and what they lost, the worst first."""
-        if passed_over:
-            tell(f"{counted(len(passed_over), 'file')} that nothing is known of: {', '.join(passed_over[:3])}")
+        tell_passed_over(passed_over)
         to = "" if output == "-" or not self._written else f" to {output}"
         tell(f"{counted(self._written, 'document')} written{to}, {self._refused:,} refused.")
         if self._warnings:
             tell(f"{counted(self._warnings, 'warning')} about the sources: ng-capture validate tells them")
-        for severity in _ORDER:
+        for severity in SEVERITIES:
             for code, count in self._counts.most_common():
                 if LOSS_CODES[code].severity == severity:
                     times = f"{count:,} in {counted(self._in[code], 'document')}"
@@ -125,10 +128,22 @@ class Report:
 
 def fault_line(source: str, fault: Fault, place: str = "") -> str:
     """`file:line: step 2: rule: message (path)`."""
-    at = source if fault.line is None else f"{source}:{fault.line}"
+    at = source if fault.file in (None, source) else _file(source, fault.file)
+    at += f":{fault.line}" if fault.line is not None else ""
     at += f": {place}" if place and fault.line is None else ""
     at += f": step {fault.step}" if fault.step is not None else ""
     return f"{at}: {fault.rule}: {fault.message}{f' ({fault.path})' if fault.path else ''}"
+
+
+def _file(source: str, name: str) -> str:
+    """A file of a source that is a folder, or that lies beside the others of its rollout."""
+    return str((Path(source) if Path(source).is_dir() else Path(source).parent) / name)
+
+
+def tell_passed_over(files: Sequence[str]) -> None:
+    """The files of folders that are of no contract; the first of them by name."""
+    if files:
+        tell(f"{counted(len(files), 'file')} that nothing is known of: {', '.join(files[:3])}")
 
 
 def _place(converted: Converted) -> str:

@@ -49,13 +49,15 @@ def command(
 
     Writes nothing. Exit code 1 if one of them has an error; warnings alone are 0.
     """
+    from ng_capture.contracts.recognition import recognise
     from ng_capture.contracts.validation import validate
     from ng_capture_cli.validate_report import print_document, print_lines, print_objects, tell_summary, told
 
     if not files:
         raise UsageError("nothing to check", hint="ng-capture validate <file>")
     form = Format.JSON if as_json else form
-    documents = list(map(told, validate(files, contract)))
+    recognition = recognise(files, contract)
+    documents = list(map(told, validate(recognition)))
     with open_sink(output) as sink:
         if form is Format.TEXT:
             print_lines(documents, sink, verbose, Colors(color, terminal=output == "-" and sys.stdout.isatty()))
@@ -64,5 +66,5 @@ def command(
         else:
             print_document(documents, sink)
     if not quiet:
-        tell_summary(documents)
+        tell_summary(documents, recognition.passed_over)
     return exits.DONE if all(each.valid for each in documents) else exits.FINDINGS

@@ -1,13 +1,13 @@
 """What `validate` prints: a line for each fault, or its documents as data."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from ng_capture.contracts.rules import Fault, has_errors
 from ng_capture.contracts.validation import Validated
-from ng_capture_cli.convert_report import fault_line
+from ng_capture_cli.convert_report import fault_line, tell_passed_over
 from ng_capture_cli.output import Sink
 from ng_capture_cli.summary import counted
 from ng_capture_cli.terminal import BOLD_RED, DIM, YELLOW, Colors, safe, tell
@@ -50,8 +50,8 @@ def print_document(told: list[ToldValidation], sink: Sink) -> None:
     sink.write(msgspec.json.encode({"schema": SCHEMA, "documents": told}) + b"\n")
 
 
-def tell_summary(told: list[ToldValidation]) -> None:
-    """How many documents of what kind, and how many faults."""
+def tell_summary(told: list[ToldValidation], passed_over: Sequence[str]) -> None:
+    """How many documents of what kind, and how many faults; then what was passed over."""
     counts = Counter(fault.severity for document in told for fault in document.faults)
     wrong = sum(not document.valid for document in told)
     kinds = Counter(each.contract for each in told)
@@ -60,3 +60,6 @@ def tell_summary(told: list[ToldValidation]) -> None:
         f"{counted(len(told), 'document')} ({of}): {counted(counts['error'], 'error')} in {wrong:,}, "
         f"{counted(counts['warning'], 'warning')}."
     )
+    if "unknown" in kinds:
+        tell("hint: --as NAME says what it is")
+    tell_passed_over(passed_over)

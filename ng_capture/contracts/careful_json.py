@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
@@ -11,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from ng_capture.contracts.rules import Fault, FaultSeverity, Rule, pointer
-from ng_capture.records.json_text import BOM, is_deep, printable
+from ng_capture.records.json_text import BOM, LEVELS, is_deep, printable
 
 Oddity = Literal["syntax", "bom", "duplicate_key", "non_finite", "surrogate", "imprecise"]
 
@@ -70,8 +71,11 @@ def read_carefully(data: bytes, contract: str, line: int | None = None) -> Caref
         at = (line or 1) + error.lineno - 1
         message = f"{error.msg} (column {error.colno})" if text.strip() else "empty: no JSON value"
         return Careful(None, (*faults, fault("syntax", message, at=at)), False)
-    except (RecursionError, ValueError):
-        return Careful(None, (*faults, fault("syntax", "nested too deeply, or a number without end")), False)
+    except RecursionError:
+        return Careful(None, (*faults, fault("syntax", f"nested more than {LEVELS} levels deep")), False)
+    except ValueError:
+        digits = sys.get_int_max_str_digits()
+        return Careful(None, (*faults, fault("syntax", f"an integer of more than {digits:,} digits")), False)
     if odd.found or _SURROGATE.search(text) or "\\ud" in text.lower():
         faults += (fault(oddity, message, path) for oddity, message, path in _oddities(value, odd, ()))
     return Careful(value, tuple(faults), True)

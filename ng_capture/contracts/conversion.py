@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import PurePath
 
 import msgspec
 
 from ng_capture.contracts.identity import content_digest
-from ng_capture.contracts.interface import Head, Options, Read, Reader, Refused, Writer, Written
+from ng_capture.contracts.interface import Options, Read, Reader, Refused, Writer, Written
 from ng_capture.contracts.losses import Loss, lost, merged
 from ng_capture.contracts.rules import Fault
 from ng_capture.contracts.sources import Source
@@ -14,6 +15,13 @@ from ng_capture.files.listing import EVERYTHING, Selection
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 160
+
+
+class FileName(msgspec.Struct, frozen=True):
+    """The name of a file in two, so that a number can be put between."""
+
+    stem: str
+    suffix: str
 
 
 class Converted(msgspec.Struct, frozen=True):
@@ -24,34 +32,40 @@ class Converted(msgspec.Struct, frozen=True):
 
     source: str
     place: str
-    name: str
+    name: FileName
     written: Written | None
     losses: tuple[Loss, ...]
     faults: tuple[Fault, ...]
 
 
 class Conversion(msgspec.Struct, frozen=True):
-    """A conversion; `strict` refuses what would lose more than a note, `selection` takes rollouts by their ids."""
+    """A conversion; `strict` refuses what would lose more than a note, `selection` takes rollouts by their ids.
+
+    `keeps_names` is for a contract that becomes itself: its documents name each other by their files.
+    """
 
     reader: Reader
     writer: Writer
     options: Options = Options()
     strict: bool = False
     selection: Selection = EVERYTHING
+    keeps_names: bool = False
 
     def convert(self, source: Source) -> Iterator[Converted]:
         """Every document of a source, one at a time; raises SurroundingsError for what cannot be read."""
         for outcome in self.reader.read(source, self.options):
             if isinstance(outcome, Refused):
                 losses = merged(outcome.losses)
-                yield Converted(source.name, outcome.place, _stem(source), None, losses, outcome.faults)
+                yield Converted(
+                    source.name, outcome.place, self._named(source, outcome, ""), None, losses, outcome.faults
+                )
             elif outcome.episode.rollout_id is None or self.selection.takes(outcome.episode.rollout_id):
                 yield self._written(source, outcome)
 
     def _written(self, source: Source, read: Read) -> Converted:
         episode = msgspec.structs.replace(read.episode, losses=read.losses)
         main = episode.main
-        name = file_stem(episode.rollout_id or main.trajectory_id or main.session_id or _stem(source))
+        name = self._named(source, read, episode.rollout_id or main.trajectory_id or main.session_id or "")
         done = self.writer.write(episode, self.options)
         losses = merged((*read.losses, *done.losses))
         if isinstance(done, Refused):
@@ -59,15 +73,11 @@ class Conversion(msgspec.Struct, frozen=True):
         written = None if self.strict and any(lost(losses)) else done
         return Converted(source.name, read.place, name, written, losses, read.faults)
 
-
-def head_of(source: Source) -> Head:
-    """The first JSON value of a source: that of its first line, or else of all of it; of a folder the names in it."""
-    if source.is_folder:
-        return Head(source.file_name, True, source.names())
-    first = next(source.lines(""), None)
-    if first is None or first.careful.read:
-        return Head(source.file_name, False, None if first is None else first.value)
-    return Head(source.file_name, False, source.document("").value)
+    def _named(self, source: Source, outcome: Read | Refused, name: str) -> FileName:
+        kept = PurePath(source.file_name)
+        if self.keeps_names and self.writer.whole and not outcome.place and kept.suffix:
+            return FileName(kept.stem, kept.suffix)
+        return FileName(file_stem(name) if name else _stem(source), self.writer.suffix)
 
 
 def file_stem(name: str) -> str:

@@ -12,6 +12,10 @@ _HARMLESS = ("surrogate",)
 """Errors of a text that a reader can live with: its value is certain."""
 
 
+_STREAM = (b"data:", b"event:")
+"""How an event of a stream begins."""
+
+
 class Found(msgspec.Struct, frozen=True):
     """A value, None where it cannot be read for certain, the faults of its text, the line where it stands, its text."""
 
@@ -32,7 +36,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def values_in(source: Source, contract: str) -> Iterator[Found]:
-    """Each line as a value; of a file whose first line is none, the whole."""
+    """Each line as a value; of a file whose first line is none, the whole. A stream is a response that is its text."""
     lines = source.lines(contract)
     first = next(lines, None)
     if first is None:
@@ -42,6 +46,17 @@ def values_in(source: Source, contract: str) -> Iterator[Found]:
     if whole is not None and whole.read:
         yield Found(whole.value, whole.faults, None, source.read())
         return
+    if whole is not None and first.data.startswith(_STREAM):
+        yield _stream(source.read(), whole.faults)
+        return
     yield Found(first.value, first.careful.faults, first.number, first.data)
     for line in lines:
         yield Found(line.value, line.careful.faults, line.number, line.data)
+
+
+def _stream(data: bytes, faults: tuple[Fault, ...]) -> Found:
+    """The text of a stream as a response; `faults` are what is told of it where it is no text."""
+    try:
+        return Found({"response": data.decode()}, (), None)
+    except UnicodeDecodeError:
+        return Found(None, faults, None)

@@ -7,12 +7,14 @@ import msgspec
 
 LossSeverity = Literal["note", "degraded", "dropped", "synthesised"]
 
+# the worst first
 CONSEQUENCES: dict[LossSeverity, str] = {
-    "note": "kept, in another place or form; it can be undone",
-    "degraded": "its meaning changed form",
     "dropped": "it is not in the output",
     "synthesised": "the output needs a value that nobody knows",
+    "degraded": "its meaning changed form",
+    "note": "kept, in another place or form; it can be undone",
 }
+SEVERITIES: tuple[LossSeverity, ...] = tuple(CONSEQUENCES)
 
 
 class LossCode(msgspec.Struct, frozen=True):
@@ -51,6 +53,7 @@ tokens_dropped | dropped | the target has no place for token ids and log probabi
 usage_mismatch | note | the usage of the row is not the sum over its calls; the row's is kept
 usage_includes_subagents | note | the totals count more than the steps do
 usage_dropped | dropped | the target has no place for token counts
+usage_unknown | synthesised | the target wants token counts, and nobody knows them: 0 stands there
 cache_write_dropped | dropped | the target has no place for tokens written to the prompt cache
 agent_version_unknown | synthesised | the target wants a version of the agent, and nobody knows it
 agent_name_unknown | synthesised | the target wants a name of the agent, and nobody knows it
@@ -64,7 +67,6 @@ history_rewritten | degraded | a request holds another history than the calls be
 subagent_parent_unknown | degraded | nothing says which call began a sub-agent
 subagent_by_session | note | a sub-agent is named by its run alone; the run's id stands where its own would
 subagent_dropped | dropped | a sub-agent's turns are not in the output
-subagent_embedded | note | a sub-agent's turns are inside the document
 failed_call_omitted | dropped | a call that failed makes no step
 retry_collapsed | dropped | a call that was made again makes no step
 tool_output_not_captured | note | the last calls' outputs were never sent back, so nobody knows them

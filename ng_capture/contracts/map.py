@@ -1,9 +1,10 @@
 """The map of contracts as a page: what each is, what it is authoritative for, what becomes of it in each other one."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
-from ng_capture.contracts.interface import Contract
-from ng_capture.contracts.losses import CONSEQUENCES, LOSS_CODES
+from ng_capture.contracts.interface import Contract, Feature
+from ng_capture.contracts.losses import CONSEQUENCES, LOSS_CODES, Loss, lost
 from ng_capture.contracts.registry import CONTRACTS, matrix
 
 _WORDS = """# The map of contracts
@@ -51,12 +52,39 @@ def _ways(contract: Contract) -> str:
 
 def _conversions() -> Iterator[str]:
     yield "## The conversions\n"
-    yield "Every pair goes through one internal episode. What is told is what may be lost, never what is; `--loss-report` tells that.\n"
-    yield "| from | to | may report |"
-    yield "|---|---|---|"
-    for source, target, codes in matrix():
-        yield f"| `{source.name}` | `{target.name}` | {', '.join(sorted(codes)) or 'nothing'} |"
+    yield "Every contract that is read is written as every one that is written, through one internal episode. The numbers say how many kinds of loss"
+    yield "that are more than a note a conversion may report; `ng-capture convert --list --from X --to Y` names them, `--loss-report` tells what was lost.\n"
+    targets = [each for each in CONTRACTS if each.writer is not None]
+    yield f"| from \\ to | {' | '.join(f'`{each.name}`' for each in targets)} |"
+    yield "|---|" + "---|" * len(targets)
+    numbers = {(source.name, target.name): sum(1 for _ in lost(map(Loss, codes))) for source, target, codes in matrix()}
+    for source in CONTRACTS:
+        if source.reader is not None:
+            yield f"| `{source.name}` | {' | '.join(str(numbers[source.name, target.name]) for target in targets)} |"
     yield ""
+    yield "## What each loses\n"
+    yield "A conversion may report what its source reports when it is read, and what its target reports when it is written, of what the source can hold."
+    for contract in CONTRACTS:
+        yield from _losses(contract)
+    yield ""
+
+
+def _losses(contract: Contract) -> Iterator[str]:
+    yield f"\n### `{contract.name}`\n"
+    if contract.reader is not None:
+        yield f"- **read**: {_named(contract.reader.losses)}"
+    if contract.writer is not None:
+        of = defaultdict[Feature | None, list[str]](list)
+        for code, feature in contract.writer.losses.items():
+            of[feature].append(code)
+        yield f"- **written**, of any source: {_named(of.pop(None, []))}"
+        yield from (
+            f"- **written**, of a source with {feature}: {_named(of[feature])}" for feature in Feature if of[feature]
+        )
+
+
+def _named(codes: Iterable[str]) -> str:
+    return ", ".join(f"`{code}`" for code in sorted(codes)) or "nothing"
 
 
 def _codes() -> Iterator[str]:

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from ng_capture.contracts.conversion import head_of
 from ng_capture.contracts.interface import Contract, Head, Reader
-from ng_capture.contracts.registry import CONTRACTS, readable, reader_of
-from ng_capture.contracts.sources import Source, files_in
-from ng_capture.errors import UsageError
+from ng_capture.contracts.registry import CONTRACTS, reader_of
+from ng_capture.contracts.sources import Source, entries_of
+from ng_capture.contracts.unknown import UNKNOWN, is_damaged
 
 
 class Recognised(msgspec.Struct, frozen=True):
@@ -37,31 +36,53 @@ class Recognition(msgspec.Struct, frozen=True):
 
 
 def recognise(paths: Sequence[str], name: str | None) -> Recognition:
-    """The contracts of files, folders and `-`.
+    """The contracts of files, folders and `-`; what none recognises is read as UNKNOWN, which refuses it.
 
-    Raises UsageError for a path that is not there, a file that nothing is known of, and where nothing is left to read;
-    SurroundingsError for what cannot be opened.
+    Files of a folder that are of no contract are passed over, but for those of JSON that is damaged. Raises UsageError
+    for a path that is not there and a name that is not known, SurroundingsError for what cannot be opened.
     """
     if name is not None:
         reader_of(name)
     found, passed_over = list[Recognised](), list[str]()
-    for path in paths:
-        source = Source(path)
+    for source in map(Source, paths):
         contract = _contract_of(source, name)
-        if contract is not None:
-            found.append(Recognised(source, contract))
-        elif source.is_folder and source.path is not None:
-            for inner in map(Source, files_in(source.path)):
-                known = _contract_of(inner, name)
-                if known is None:
-                    passed_over.append(inner.name)
-                else:
-                    found.append(Recognised(inner, known))
-        else:
-            raise UsageError(f"{source.name}: {_unknown(head_of(source))}", hint=_hint())
-    if not found:
-        raise UsageError(f"{', '.join(paths)}: nothing that can be read", hint=_hint())
+        if contract is not None or not source.is_folder:
+            found.append(Recognised(source, contract or UNKNOWN))
+            continue
+        known = len(found)
+        for inner in _inside(source, name):
+            contract = _contract_of(inner, name) or (UNKNOWN if is_damaged(inner) else None)
+            if contract is None:
+                passed_over.append(inner.name)
+            else:
+                found.append(Recognised(inner, contract))
+        if len(found) == known:
+            found.append(Recognised(source, UNKNOWN))
     return Recognition(tuple(found), tuple(passed_over))
+
+
+def _inside(folder: Source, name: str | None) -> Iterator[Source]:
+    """The files of a folder and of the folders in it, but for those folders that a contract reads as one."""
+    for inner in map(Source, entries_of(folder)):
+        if inner.is_folder and _contract_of(inner, name) is None:
+            yield from _inside(inner, name)
+        else:
+            yield inner
+
+
+def head_of(source: Source) -> Head:
+    """What tells what a source is: its name, and the value of its first line, of all of it, or of a line that is read.
+
+    Of a folder it is the list of the names in it.
+    """
+    if source.is_folder:
+        return Head(source.file_name, True, source.names())
+    first = next(source.lines(""), None)
+    if first is not None and not first.careful.read:
+        whole = source.document("")
+        readable = (line.value for line in source.lines("") if isinstance(line.value, dict))
+        return Head(source.file_name, False, whole.value if whole.read else next(readable, None))
+    return Head(source.file_name, False, None if first is None else first.value)
 
 
 def _contract_of(source: Source, name: str | None) -> Contract | None:
@@ -76,11 +97,3 @@ def _contract_of(source: Source, name: str | None) -> Contract | None:
 
 def _readers() -> Iterator[Contract]:
     return (each for each in CONTRACTS if each.reader is not None)
-
-
-def _unknown(head: Head) -> str:
-    return "empty" if head.value is None else "no contract that is known"
-
-
-def _hint() -> str:
-    return f"say what it is: --from {', '.join(readable())}"

@@ -9,6 +9,7 @@ from ng_capture.contracts.exchanges.chat import CHAT
 from ng_capture.contracts.exchanges.messages import MESSAGES
 from ng_capture.contracts.exchanges.sft import SFT
 from ng_capture.contracts.gym.contract import GYM
+from ng_capture.contracts.harbor_export import HARBOR
 from ng_capture.contracts.interface import Contract, Reader, Writer, losses_between
 from ng_capture.contracts.responses.contract import RESPONSES
 from ng_capture.contracts.verifiers.contract import VERIFIERS
@@ -22,11 +23,12 @@ CONTRACTS: tuple[Contract, ...] = (
     GYM,
     VERIFIERS,
     RESPONSES,
+    HARBOR,
     MESSAGES,
     CHAT,
     SFT,
-    TOKENS,
     JSONL,
+    TOKENS,
     EVAL,
 )
 

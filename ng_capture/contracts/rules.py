@@ -20,7 +20,8 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     """A place in a document that breaks a rule.
 
     `path` is a JSON pointer, empty for the document as a whole; `line` counts from 1; `step` is the number of the step,
-    turn or event, where there is one. `severity` is the rule's, or a milder one where the rule says so.
+    turn or event, where there is one; `file` names the file, or the rollout, where the source is several. `severity` is
+    the rule's, or a milder one where the rule says so.
     """
 
     rule: str
@@ -29,6 +30,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str = ""
     line: int | None = None
     step: int | None = None
+    file: str | None = None
 
 
 def table(text: str) -> dict[str, Rule]:

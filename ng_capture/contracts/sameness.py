@@ -28,10 +28,9 @@ def words(content: Content | None) -> Hashable:
 def parsed(call: ToolCall) -> Hashable:
     """The arguments of a call, whatever spaces and escapes they are written with and in whatever order."""
     try:
-        value = call.value
-    except ValueError:
+        return content_digest(call.value)
+    except (ValueError, RecursionError):
         return call.arguments
-    return content_digest(value)
 
 
 def _called(call: ToolCall) -> Hashable:

@@ -84,7 +84,9 @@ class Source:
         """Every line that is not blank as JSON, one at a time; faults name rules of that contract."""
         for number, data in enumerate(self._raw_lines(), start=1):
             if data.strip():
-                yield JsonLine(number, data, read_carefully(data, contract, number), data.endswith(b"\n"))
+                # a text that breaks off does so in its line, not in the next
+                careful = read_carefully(data.removesuffix(b"\n"), contract, number)
+                yield JsonLine(number, data, careful, data.endswith(b"\n"))
 
     def _raw_lines(self) -> Iterator[bytes]:
         if self.path is None:
@@ -113,16 +115,8 @@ def read_beside(path: Path) -> bytes:
         raise SurroundingsError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def files_in(folder: Path) -> Iterator[str]:
-    """The files of a folder and of the folders in it, in natural order; hidden ones are somebody's own."""
-    try:
-        found = sorted(folder.iterdir(), key=lambda path: natural_key(path.name))
-    except OSError as error:
-        raise SurroundingsError(f"{folder}: cannot be listed: {error.strerror}") from error
-    for path in found:
-        if path.name.startswith("."):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            yield from files_in(path)
-        elif path.is_file():
-            yield str(path)
+def entries_of(folder: Source) -> list[str]:
+    """The files and folders in a folder, in natural order; hidden ones and links to folders are somebody's own."""
+    assert folder.path is not None
+    paths = [folder.path / name for name in sorted(folder.names(), key=natural_key) if not name.startswith(".")]
+    return [str(path) for path in paths if path.is_file() or (path.is_dir() and not path.is_symlink())]

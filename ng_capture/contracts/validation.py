@@ -1,11 +1,11 @@
 """Every fault of a document at once, whatever contract it is of (contracts.md 1.3, 7.3)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
 from ng_capture.contracts.interface import Contract
-from ng_capture.contracts.recognition import recognise
+from ng_capture.contracts.recognition import Recognition
 from ng_capture.contracts.registry import validated
 from ng_capture.contracts.rules import Fault
 from ng_capture.errors import UsageError
@@ -19,18 +19,22 @@ class Validated(msgspec.Struct, frozen=True):
     faults: tuple[Fault, ...]
 
 
-def validate(paths: Sequence[str], name: str | None) -> Iterator[Validated]:
-    """Each source with its faults.
+def validate(recognition: Recognition) -> Iterator[Validated]:
+    """Each source with its faults; what has no rules is told as such.
 
-    Raises UsageError for what is not there, for what no contract knows, and for a contract that has no rules.
+    Raises UsageError where no source has rules.
     """
-    recognition = recognise(paths, name)
-    for each in recognition.sources:
-        check = each.reader.validate
-        if check is None:
-            raise UsageError(f"{each.source.name}: {each.contract.title} has no rules here", hint=_hint(each.contract))
-        yield Validated(each.source.name, each.contract.name, tuple(check(each.source)))
+    checks = [each.reader.validate for each in recognition.sources]
+    if not any(checks):
+        first = recognition.sources[0]
+        message = f"{first.source.name}: {first.contract.title}: has no rules here"
+        raise UsageError(message, hint=f"validate knows {', '.join(validated())}")
+    for each, check in zip(recognition.sources, checks, strict=True):
+        faults = (_unchecked(each.contract),) if check is None else tuple(check(each.source))
+        yield Validated(each.source.name, each.contract.name, faults)
 
 
-def _hint(contract: Contract) -> str:
-    return f"validate knows {', '.join(validated())}; not {contract.name}"
+def _unchecked(contract: Contract) -> Fault:
+    return Fault(
+        f"{contract.name}.unchecked", "warning", f"{contract.title}: has no rules here, so nothing was checked"
+    )

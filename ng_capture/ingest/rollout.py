@@ -76,7 +76,7 @@ def prepare(
         if isinstance(reading, TokenLine):
             candidates.append(candidate_of_line(rollout_id, reading))
         elif isinstance(reading, RawExchange):
-            named = reading if reading.call_id is not None else _named(reading)
+            named = reading if reading.call_id is not None else named_call(reading)
             calls = normalise(named, log_probs_kind=how.log_probs_kind, turns=turns)
             candidates += [candidate_of_call(rollout_id, call, len(calls), beginnings) for call in calls]
             if reading.file not in how.raw_files:
@@ -91,7 +91,7 @@ def prepare(
     return PreparedRollout(rollout_id, linked, sorted(raw_lines, key=raw_lines.__getitem__))
 
 
-def _named(call: RawExchange) -> RawExchange:
+def named_call(call: RawExchange) -> RawExchange:
     """A call without an id gets one of what it holds: that stays the same in whatever file it comes."""
     content = encode_json([call.request, call.response, call.response_raw, call.started_at])
     return msgspec.structs.replace(call, call_id=f"raw-{hashlib.sha256(content).hexdigest()[:16]}")

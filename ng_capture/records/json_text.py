@@ -11,7 +11,7 @@ import orjson
 T = TypeVar("T")
 
 BOM = b"\xef\xbb\xbf"
-_LEVELS = 254
+LEVELS = 254
 """So deep orjson writes a value. What is nested deeper is refused: who reads it would run out of stack somewhere."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -44,7 +44,7 @@ def decode_json(data: bytes) -> Decoded:
         decoded = Decoded(orjson.loads(data), False)
     except orjson.JSONDecodeError:
         decoded = _decode_odd(data)
-    if data.count(b"[") + data.count(b"{") > _LEVELS and is_deep(decoded.value):
+    if data.count(b"[") + data.count(b"{") > LEVELS and is_deep(decoded.value):
         raise ValueError("nested too deeply")
     return decoded
 
@@ -66,7 +66,7 @@ def is_deep(value: object) -> bool:
     except TypeError:
         # or it holds what orjson does not write whatever its depth
         level = [value]
-        for _ in range(_LEVELS):
+        for _ in range(LEVELS):
             level = [member for each in level for member in _members_of(each)]
         return bool(level)
     return False

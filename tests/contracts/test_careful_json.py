@@ -47,6 +47,7 @@ def test_a_number_that_is_not_finite_is_named_by_its_place(text: str) -> None:
 
 
 def test_a_number_with_more_digits_than_a_double_holds_is_a_warning() -> None:
+    assert told(b"1e-99999999999999999999") == [("x.json.imprecise", "warning", "")]
     assert told(b"[0.1, 1.50, 1e3, 0.12345678901234567891]") == [("x.json.imprecise", "warning", "/3")]
 
 
@@ -73,6 +74,13 @@ def test_what_is_not_one_json_value_is_a_fault_of_syntax(data: bytes) -> None:
     careful = read_carefully(data, "x")
     assert not careful.read and careful.value is None
     assert [(fault.rule, fault.severity) for fault in careful.faults] == [("x.json.syntax", "error")]
+
+
+def test_what_no_reader_holds_is_told_apart() -> None:
+    (deep,) = read_carefully(b"[" * 300 + b"]" * 300, "x").faults
+    assert deep.message == "nested more than 254 levels deep"
+    (long,) = read_carefully(b"9" * 5000, "x").faults
+    assert long.message == "an integer of more than 4,300 digits"
 
 
 def test_a_fault_of_syntax_is_on_the_line_where_it_stands() -> None:

@@ -1,6 +1,7 @@
 """A file, standard input or a folder; plain or compressed, whole or line by line."""
 
 import gzip
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from ng_capture.contracts.sources import Source, files_in, read_beside
+from ng_capture.contracts.sources import Source, entries_of, read_beside
 from ng_capture.errors import SurroundingsError, UsageError
 
 LINES = b'{"a":1}\n\n  \n[2]\n{"cut"'
@@ -18,6 +19,25 @@ source = Source("-")
 print(source.name, source.file_name, source.is_folder, source.beside("x"))
 print([(line.number, line.value, line.terminated) for line in source.lines("x")], source.read())
 """
+
+
+def test_a_folder_tells_the_names_in_it_and_a_file_none(tmp_path: Path) -> None:
+    for name in ("b.json", "a.json", ".hidden"):
+        (tmp_path / name).write_bytes(b"{}")
+    folder = Source(str(tmp_path))
+    assert folder.is_folder and folder.names() == [".hidden", "a.json", "b.json"]
+    assert Source(str(tmp_path / "a.json")).names() == [] and not Source(str(tmp_path / "a.json")).is_folder
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_folder_that_may_not_be_listed_is_a_failure_of_the_machine(tmp_path: Path) -> None:
+    source = Source(str(tmp_path))
+    tmp_path.chmod(0)
+    try:
+        with pytest.raises(SurroundingsError, match="cannot be listed"):
+            source.names()
+    finally:
+        tmp_path.chmod(0o700)
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
@@ -64,14 +84,10 @@ def test_what_a_document_names_is_found_beside_it_and_nothing_else(tmp_path: Pat
         read_beside(tmp_path)
 
 
-def test_the_files_of_a_folder_come_in_natural_order_without_hidden_ones(tmp_path: Path) -> None:
+def test_what_lies_in_a_folder_comes_in_natural_order_without_what_is_hidden(tmp_path: Path) -> None:
     for name in ("t10.json", "t2.json", ".hidden", "in/t1.json", ".trash/t3.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"{}")
-    assert [str(Path(path).relative_to(tmp_path)) for path in files_in(tmp_path)] == [
-        "in/t1.json",
-        "t2.json",
-        "t10.json",
-    ]
-    with pytest.raises(SurroundingsError, match="cannot be listed"):
-        list(files_in(tmp_path / "none"))
+    (tmp_path / "broken").symlink_to(tmp_path / "none")
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    assert entries_of(Source(str(tmp_path))) == [str(tmp_path / name) for name in ("in", "t2.json", "t10.json")]

@@ -101,7 +101,7 @@ def _call(field: str) -> Any:
 
 def _steps(workplace: Workplace, invocation: Invocation) -> Any:
     ran = workplace.run(Invocation("steps", {"in": invocation.output}), "-f", "jsonl")
-    return json.loads(ran.stdout)["calls"]
+    return json.loads(ran.stdout)["steps"]
 
 
 _WORDS: dict[str, Any] = {

@@ -19,7 +19,7 @@ _FOLLOWS = {
     "ambiguous_retry": _UNLINKED,
     "capture_incomplete": _LOST | {"empty_capture"},
     "delta_unresolvable": _LOST | _UNLINKED,
-    "empty_capture": _LOST | {"retired"},
+    "empty_capture": _LOST | {"call_without_tokens", "retired"},
     "multiple_ends": _LOST | _UNLINKED,
     "multiple_roots": _LOST | _UNLINKED,
     "no_generated_tokens": _LOST,

@@ -32,8 +32,8 @@ def write_agent(agent: Agent, draft: Draft, path: str) -> dict[str, object]:
     """The agent of a document; ATIF wants a name and a version, whether anybody knows them or not."""
     options = draft.options
     row = object_in(object_in(draft.episode.row).get("agent_ref"))
-    name = options.agent_name or agent.name or text_at(row, "name")
-    version = options.agent_version or agent.version
+    name = _first(agent.name, text_at(row, "name"), options.agent_name)
+    version = _first(agent.version, options.agent_version)
     unknown = tuple(field for field, known in (("name", name), ("version", version)) if known is None)
     for field in unknown:
         draft.lose(f"agent_{field}_unknown", f"{path}/{field}")
@@ -60,11 +60,11 @@ def _read_tools(definitions: list[object], notes: tuple[ToolNote, ...] | None) -
 
 
 def _noted(note: ToolNote, given: Tool | None) -> Tool:
-    """The tool of a note, as its dialect spells it; one that has another name by now stays what it is."""
-    if given is None or note.value is not None:
-        tool = Tool(_name(note.value or {}), note.value or {}, note.dialect, note.function)
-        return tool if given is None or tool.name == given.name else given
-    return Tool(given.name, _spelled(given.value, note.dialect), note.dialect)
+    """The tool of a note, as its dialect spells it; one that is defined otherwise by now stays what it is."""
+    if given is not None and note.value is None:
+        return Tool(given.name, _spelled(given.value, note.dialect), note.dialect)
+    tool = Tool(_name(note.value or {}), note.value or {}, note.dialect, note.function)
+    return tool if given is None or _as_function(tool) == given.value else given
 
 
 def _write_tools(tools: tuple[Tool, ...], draft: Draft, path: str) -> tuple[list[object], tuple[ToolNote, ...] | None]:
@@ -104,6 +104,10 @@ def _spelled(value: Json, dialect: str) -> Json:
     if dialect == "messages":
         return {"input_schema" if key == "parameters" else key: member for key, member in function.items()}
     return {"type": "function", **function}
+
+
+def _first(*texts: str | None) -> str | None:
+    return next((text for text in texts if text is not None), None)
 
 
 def _name(value: Json) -> str | None:

@@ -1,12 +1,15 @@
-"""Members of a document that say nothing: null, false, nothing in them; an episode has no place for them."""
+"""Members of a document that no episode has a place for: null, false, nothing in them, numbers that count nothing."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ng_capture.contracts.atif.schema import LISTS, OBJECTS
 from ng_capture.contracts.rules import pointer
+from ng_capture.records.usage import count
 
 Json = Mapping[str, object]
+_LISTS = {**LISTS, "content": "part"}
+_COUNTS = ("tally", "count")
 
 
 def blanks_of(document: Json) -> dict[str, object]:
@@ -21,8 +24,15 @@ def fill_blanks(document: dict[str, Any], blanks: Json) -> None:
         owner: Any = document
         for part in parents:
             owner = _member(owner, part)
-        if isinstance(owner, dict):
-            owner.setdefault(name, value)
+        if isinstance(owner, dict) and _holds(value, owner.get(name)):
+            owner[name] = value
+
+
+def _holds(value: object, written: Any) -> bool:
+    """True if nothing is lost where the value takes the place of what was written."""
+    if isinstance(value, dict) and isinstance(written, dict):
+        return {**value, **written} == value
+    return written in (None, {}, [])
 
 
 def _member(owner: Any, name: str) -> Any:
@@ -37,16 +47,22 @@ def _blanks(value: object, name: str, path: tuple[str | int, ...]) -> Iterator[t
     for field in OBJECTS[name].values():
         member = value.get(field.name)
         here = (*path, field.name)
-        if field.name in value and not field.required and _says_nothing(member):
+        if field.name in value and not field.required and _says_nothing(member, field.kind):
             yield pointer(*here), member
-        elif field.kind in LISTS and isinstance(member, list):
+        elif field.kind in _LISTS and isinstance(member, list):
             for index, each in enumerate(member):
-                yield from _blanks(each, LISTS[field.kind], (*here, index))
+                yield from _blanks(each, _LISTS[field.kind], (*here, index))
         elif field.kind in OBJECTS:
             yield from _blanks(member, field.kind, here)
+        elif field.name == "source" and isinstance(member, dict):
+            yield from _blanks(member, f"{value.get('type')}_source", here)
 
 
-def _says_nothing(value: object) -> bool:
-    if isinstance(value, dict):
-        return all(map(_says_nothing, value.values()))
-    return value is None or value is False or value == []
+def _says_nothing(value: object, kind: str) -> bool:
+    """True for null, false and what is empty; for an object of ATIF also where none of its members says anything."""
+    if isinstance(value, dict) and kind in OBJECTS:
+        fields = OBJECTS[kind]
+        return all(name in fields and _says_nothing(member, fields[name].kind) for name, member in value.items())
+    if kind in _COUNTS and value is not None:
+        return count(value) is None
+    return value is None or value is False or value in ([], {})

@@ -68,12 +68,12 @@ def write_content(content: Content, draft: Draft, path: str) -> tuple[object, tu
 def placeholder(part: Part) -> str:
     """What stands where a part has no place."""
     if not isinstance(part, Media):
-        return f"[{part.kind} not carried]" if isinstance(part, Opaque) else part.text
+        return f"[{part.kind} omitted]" if isinstance(part, Opaque) else part.text
     if not part.source.startswith("data:"):
-        return f"[{part.kind} not carried: {part.source}]"
+        return f"[{part.kind} omitted: {part.source}]"
     data = _data(part.source)
     digest = hashlib.sha256(part.source.encode("utf-8", "surrogatepass") if data is None else data).hexdigest()
-    return f"[{part.kind} not carried: {part.media_type or 'unknown type'}, sha256 {digest}]"
+    return f"[{part.kind} omitted: {_media_type(part) or 'unknown type'}, sha256 {digest}]"
 
 
 def _write_part(part: Part, draft: Draft, path: str) -> dict[str, object] | None:

@@ -1,6 +1,7 @@
 """Numbers that must fit each other: token arrays, counts, totals (contracts.md 1.3, checked by nobody else)."""
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 
 from ng_capture.contracts.atif.place import Place, whole
@@ -88,6 +89,7 @@ def _length(metrics: Json, name: str) -> int | None:
 
 
 def _number(value: object) -> float | None:
-    if type(value) is int or (isinstance(value, float) and math.isfinite(value)):
+    """A number that can be compared and summed: no boolean, finite, no larger than a double holds."""
+    if (type(value) is int or isinstance(value, float)) and abs(value) <= sys.float_info.max:
         return value
     return None

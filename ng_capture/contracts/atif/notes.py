@@ -9,6 +9,8 @@ from ng_capture.contracts.episode import Json, Thought
 
 KEY = "ng_capture"
 ARRAYS = "token_arrays"
+METRICS = "metrics"
+"""The metrics of a copied step, which has none, so that nobody counts or trains on them twice (contracts.md 3.4, 1)."""
 Number = int | float
 Object = dict[str, Any]
 

@@ -8,6 +8,7 @@ from ng_capture.contracts.atif.metrics import read_metrics
 from ng_capture.contracts.atif.notes import (
     ARRAYS,
     KEY,
+    METRICS,
     CallNotes,
     ItemNotes,
     ReasoningNote,
@@ -16,7 +17,8 @@ from ng_capture.contracts.atif.notes import (
     TokenNotes,
     opened,
 )
-from ng_capture.contracts.atif.place import text_at, whole
+from ng_capture.contracts.atif.place import Place, text_at, whole
+from ng_capture.contracts.atif.shape import check_object
 from ng_capture.contracts.episode import (
     Content,
     Json,
@@ -30,13 +32,14 @@ from ng_capture.contracts.episode import (
     ToolResult,
     Turn,
 )
+from ng_capture.contracts.rules import has_errors
 from ng_capture.contracts.sources import Source
 from ng_capture.records.json_text import decode_exact, object_in, objects_in
 
 _SIDES = {"system": Role.SYSTEM, "user": Role.USER, "agent": Role.ASSISTANT}
 INSTRUCTIONS = "instructions"
-COPIED_NAMES = ("messages", "tokens")
-"""What the readers of items keep in the extra of a turn (several messages, several carriers of tokens)."""
+COPIED_NAMES = ("role", "messages", "tokens")
+"""What readers keep in the extra of a turn: that it is the instructions, several messages, several tokens."""
 
 
 def read_step(step: Json, place: str, images: Source | None) -> Turn:
@@ -52,16 +55,16 @@ def read_step(step: Json, place: str, images: Source | None) -> Turn:
         thoughts=thoughts,
         calls=calls,
         results=results,
-        call=_model_call(step, notes, _arrays(extra)),
+        call=_model_call(step, notes, extra),
         copied=step.get("is_copied_context") is True,
         model_calls=_first(whole(step.get("llm_call_count")), notes.model_calls),
         timestamp=text_at(step, "timestamp") or notes.timestamp,
         reasoning_effort=_effort(step.get("reasoning_effort")),
-        item=None if notes.items is None else notes.items.message,
-        extra=_extra(extra, notes),
+        item=None if notes.items is None or notes.item_kind is not None else notes.items.message,
+        extra=_extra(extra, _role(step, notes), notes),
         place=place,
     )
-    return msgspec.structs.replace(_with_item(turn, notes), content=_said(turn, notes))
+    return msgspec.structs.replace(turn, content=_said(turn, notes))
 
 
 def is_silent(turn: Turn) -> bool:
@@ -91,22 +94,18 @@ def _item(turn: Turn, notes: StepNotes) -> Content | None:
     return (Opaque(kind, value),) if isinstance(value, dict) else turn.content
 
 
-def _with_item(turn: Turn, notes: StepNotes) -> Turn:
-    return turn if notes.item_kind is None else msgspec.structs.replace(turn, item=None)
-
-
 def _role(step: Json, notes: StepNotes) -> Role:
     side = _SIDES[str(step.get("source"))]
     return Role(notes.role) if side == Role.SYSTEM and notes.role in ("developer", "event") else side
 
 
-def _extra(extra: Json | None, notes: StepNotes) -> Json | None:
+def _extra(extra: Json | None, side: Role, notes: StepNotes) -> Json | None:
     """The extra of a turn: of our notes those that are told in the extra of turns everywhere stand in it, too."""
     told = dict(object_in(None if extra is None else extra.get(KEY)))
+    if notes.role == INSTRUCTIONS and side == Role.SYSTEM:
+        told["role"] = INSTRUCTIONS
     copied = {name: told[name] for name in COPIED_NAMES if name in told and name not in (extra or {})}
-    if notes.role == INSTRUCTIONS:
-        copied["role"] = INSTRUCTIONS
-    return {**(extra or {}), **copied} if copied else extra
+    return {**(extra or {}), **copied, KEY: told} if copied else extra
 
 
 def _thoughts(text: str | None, notes: StepNotes) -> tuple[Thought, ...]:
@@ -146,8 +145,9 @@ def _call(call: Json) -> ToolCall:
 
 def _result(result: Json, images: Source | None) -> ToolResult:
     notes, extra = opened(result.get("extra"), ResultNotes)
+    call_id = text_at(result, "source_call_id")
     return ToolResult(
-        call_id=text_at(result, "source_call_id") if notes.call_id is None else notes.call_id,
+        call_id=notes.call_id if call_id is None else call_id,
         content=read_content(result.get("content"), notes.parts, images),
         is_error=notes.is_error,
         subagents=tuple(map(_reference, objects_in(result.get("subagent_trajectory_ref")))),
@@ -166,7 +166,7 @@ def _reference(value: Json) -> SubagentRef:
     )
 
 
-def _arrays(extra: Json | None) -> Tokens | None:
+def noted_arrays(extra: Json | None) -> Tokens | None:
     """Token arrays that are noted since they may not stand in metrics; the notes stay, for who writes them again."""
     told = object_in(None if extra is None else extra.get(KEY)).get(ARRAYS)
     try:
@@ -176,9 +176,15 @@ def _arrays(extra: Json | None) -> Tokens | None:
     return None if notes is None else Tokens(**msgspec.structs.asdict(notes))
 
 
-def _model_call(step: Json, notes: StepNotes, arrays: Tokens | None) -> ModelCall | None:
+def noted_metrics(extra: Json | None) -> Json:
+    """The metrics of a copied step, which are noted; the notes stay, for who writes them again."""
+    told = object_in(None if extra is None else extra.get(KEY)).get(METRICS)
+    return {} if told is None or has_errors(check_object(told, "metrics", Place())) else object_in(told)
+
+
+def _model_call(step: Json, notes: StepNotes, extra: Json | None) -> ModelCall | None:
     """What is known of the call that made a step; None where that is nothing."""
-    metrics = read_metrics(object_in(step.get("metrics")))
+    metrics = read_metrics(object_in(step.get("metrics")) or noted_metrics(extra))
     call = msgspec.structs.replace(
         metrics,
         call_id=notes.model_call_id,
@@ -194,7 +200,7 @@ def _model_call(step: Json, notes: StepNotes, arrays: Tokens | None) -> ModelCal
         completed_at=notes.completed_at,
         latency_ms=notes.latency_total_ms,
         latency_ttft_ms=notes.latency_ttft_ms,
-        tokens=metrics.tokens or arrays,
+        tokens=metrics.tokens or noted_arrays(extra),
         record=notes.record,
     )
     return None if call == ModelCall() else call

@@ -69,15 +69,15 @@ def _references(result: Json, place: Place) -> Iterator[tuple[Json, Place]]:
 
 
 def _check_reference(reference: Json, place: Place, known: set[str | None], source: Source | None) -> Iterator[Fault]:
-    name, path = reference.get("trajectory_id"), reference.get("trajectory_path")
-    if name is None and path is None:
+    name, path = text_at(reference, "trajectory_id"), text_at(reference, "trajectory_path")
+    if reference.get("trajectory_id") is None and reference.get("trajectory_path") is None:
         legacy = place.version <= LAST_BY_SESSION and reference.get("session_id") is not None
         message = "a reference has neither trajectory_id nor trajectory_path"
         yield place.fault("atif.subagent_ref.unresolvable", message, "warning" if legacy else None)
-    elif isinstance(path, str) and name not in known:
+    elif path is not None and name not in known:
         if missing_file(path, source):
             yield place.at("trajectory_path").fault("atif.subagent_ref.not_found", f"{quoted(path)} is not there")
-    elif isinstance(name, str) and name not in known:
+    elif name is not None and name not in known:
         message = f"no embedded trajectory is called {quoted(name)}"
         yield place.at("trajectory_id").fault("atif.subagent_ref.not_found", message)
 

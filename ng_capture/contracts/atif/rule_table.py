@@ -11,7 +11,7 @@ atif.schema_version.unknown | error | the versions are ATIF-v1.0 to ATIF-v1.8
 atif.field.missing | error | a required field is not there
 atif.field.unknown | error | every object is closed: it has no other fields than those of ATIF
 atif.field.type | error | a field holds a value of another type; numbers in texts and booleans are no integers
-atif.number.range | error | a number is below 0; a warning where ATIF's own models let it pass
+atif.number.range | error | a number is below 0, or no count of 64 bits; a warning where ATIF's own models let it pass
 atif.version.field_too_new | warning | a field is newer than the version that the trajectory says it is
 atif.legacy.session_id_required | warning | to ATIF-v1.6 a trajectory has a session_id
 atif.steps.empty | error | a trajectory has at least one step

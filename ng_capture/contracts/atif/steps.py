@@ -115,7 +115,7 @@ def _check_links(step: Json, place: Place) -> Iterator[Fault]:
         elif result.get("source_call_id") is None:
             unlinked += 1
             if ids:
-                message = f"a result of step {place.step} names none of its {len(ids)} calls"
+                message = f"a result of step {place.step} names no call, and the step has {len(ids)}"
                 yield here.fault("atif.observation.unlinked", message)
     # any of the unlinked results may be the one that is missing
     if not unlinked and step.get("source") == "agent":

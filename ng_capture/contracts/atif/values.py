@@ -9,6 +9,8 @@ from ng_capture.contracts.atif.times import check_time
 from ng_capture.contracts.rules import Fault, FaultSeverity
 
 _SOURCES = ("system", "user", "agent")
+MOST = 2**63 - 1
+"""What is more is no count to anybody (records.usage.count)."""
 Check = Callable[[object, Place], Iterator[Fault]]
 
 
@@ -65,6 +67,8 @@ def _integer(least: int | None, severity: FaultSeverity) -> Check:
             yield place.wrong_type(value, "an integer")
         elif least is not None and value < least:
             yield place.fault("atif.number.range", f"{value} is below {least}", severity)
+        elif least is not None and value > MOST:
+            yield place.fault("atif.number.range", f"more than {MOST}, which 64 bits hold", "warning")
 
     return check
 

@@ -11,9 +11,10 @@ from ng_capture.contracts.atif.draft import Draft
 from ng_capture.contracts.atif.notes import KEY, RootNotes, sealed
 from ng_capture.contracts.atif.place import Place
 from ng_capture.contracts.atif.read import ROW_FIELDS, gym_rollout_id
-from ng_capture.contracts.atif.validate import check_document
+from ng_capture.contracts.atif.validate import CONTRACT, check_document
 from ng_capture.contracts.atif.write_step import write_step
 from ng_capture.contracts.atif.write_trajectory import in_order, stamp, write_trajectory
+from ng_capture.contracts.careful_json import read_carefully
 from ng_capture.contracts.episode import Episode, Json
 from ng_capture.contracts.identity import made_id
 from ng_capture.contracts.interface import Options, Refused, Written
@@ -127,10 +128,9 @@ def _encoded(document: Mapping[str, object]) -> tuple[bytes, tuple[Fault, ...]]:
         return b"", tuple(faults)
     try:
         return json.dumps(document, ensure_ascii=False, allow_nan=False).encode(), ()
-    except UnicodeEncodeError:
-        return b"", (Place().fault("atif.json.surrogate", "a text holds half of a surrogate pair"),)
     except ValueError:
-        return b"", (Place().fault("atif.json.non_finite", "a number is NaN or infinite, which no JSON can hold"),)
+        # half of a surrogate pair, or a number that is not finite, which no JSON can hold: the reader tells where
+        return b"", read_carefully(json.dumps(document).encode(), CONTRACT).faults
 
 
 def _errors(document: Mapping[str, object]) -> Iterator[Fault]:

@@ -4,8 +4,8 @@ import msgspec
 
 from ng_capture.contracts.atif.draft import Draft
 from ng_capture.contracts.atif.metrics import are_placeholder, are_sound, write_metrics
-from ng_capture.contracts.atif.notes import ARRAYS, KEY, ItemNotes, StepNotes, TokenNotes, sealed
-from ng_capture.contracts.atif.read_step import COPIED_NAMES, INSTRUCTIONS
+from ng_capture.contracts.atif.notes import ARRAYS, KEY, METRICS, ItemNotes, StepNotes, TokenNotes, sealed
+from ng_capture.contracts.atif.read_step import COPIED_NAMES, INSTRUCTIONS, noted_arrays, noted_metrics
 from ng_capture.contracts.atif.schema import OBJECTS
 from ng_capture.contracts.atif.times import moment
 from ng_capture.contracts.atif.write_tools import write_calls, write_results
@@ -47,13 +47,12 @@ def _by_model(turn: Turn, draft: Draft, path: str) -> Noted:
     reasoning = write_reasoning(turn, draft, f"{path}/reasoning_content")
     calls = write_calls(turn, draft, path)
     results = write_results(turn, calls, draft, path)
-    tokens = None if _noted_arrays(turn, draft) else _tokens(call.tokens, draft, f"{path}/metrics")
     members: dict[str, object] = {
         "model_name": call.model,
         "reasoning_effort": turn.reasoning_effort,
         "tool_calls": calls or None,
         "observation": {"results": results} if results else None,
-        "metrics": write_metrics(call, tokens) or None,
+        "metrics": _metrics(turn, draft, f"{path}/metrics") or None,
     }
     return Noted({**_known(members), **reasoning.members}, {**reasoning.notes, **_call_notes(call)})
 
@@ -68,15 +67,15 @@ def _by_others(turn: Turn, draft: Draft, path: str) -> Noted:
 
 def _time(turn: Turn, draft: Draft, path: str) -> Noted:
     """The time of a turn: its own, or when its call was complete; one that is spelled otherwise is noted."""
-    if turn.timestamp is not None and moment(turn.timestamp) is not None:
-        return Noted({"timestamp": turn.timestamp})
-    completed = None if turn.call is None or draft.same else turn.call.completed_at
-    spelled = None if completed is None else timestamp_of(completed)
-    members = {} if spelled is None else {"timestamp": spelled}
-    if turn.timestamp is None:
-        return Noted(members)
+    told = turn.timestamp
+    if told is None and turn.call is not None and turn.call.completed_at is not None and not draft.same:
+        told = timestamp_of(turn.call.completed_at)
+    if told is None:
+        return Noted({})
+    if moment(told) is not None:
+        return Noted({"timestamp": told})
     draft.lose("timestamps_dropped", f"{path}/timestamp", "not spelled as ISO 8601 says")
-    return Noted(members, {"timestamp": turn.timestamp})
+    return Noted({}, {"timestamp": told})
 
 
 def _role(turn: Turn, draft: Draft, path: str) -> Noted:
@@ -87,7 +86,6 @@ def _role(turn: Turn, draft: Draft, path: str) -> Noted:
         return Noted(members, {"role": turn.role.value})
     if _is_instructions(turn):
         draft.lose("instructions_as_system", path)
-        return Noted(members, {"role": INSTRUCTIONS})
     return Noted(members)
 
 
@@ -102,14 +100,11 @@ def _extra(turn: Turn, draft: Draft) -> Json | None:
     if item is not None and item.kind == COMPACTION:
         extra = {**_MANAGED, **extra}
     noted = dict(object_in(extra.get(KEY)))
-    if _is_instructions(turn):
-        del extra["role"]
-    for name in COPIED_NAMES:
-        if name in extra and (not draft.same or noted.get(name) == extra[name]):
+    for name in COPIED_NAMES if _is_instructions(turn) else COPIED_NAMES[1:]:
+        if name in extra and (not draft.same or (name in noted and noted[name] == extra[name])):
             noted[name] = extra.pop(name)
-    tokens = None if draft.same or turn.call is None else turn.call.tokens
-    if tokens is not None and not _may_stand(tokens):
-        noted[ARRAYS] = msgspec.to_builtins(_arrays(tokens))
+    if turn.call is not None and not draft.same:
+        noted |= _kept(turn.call, turn.copied)
     if noted:
         extra[KEY] = noted
     return None if turn.extra is None and not extra else extra
@@ -142,21 +137,33 @@ def _call_notes(call: ModelCall) -> dict[str, object]:
     )
 
 
-def _tokens(tokens: Tokens | None, draft: Draft, path: str) -> Tokens | None:
-    """The tokens that may stand in metrics: whole and fitting each other, or as ATIF had them (3.4, 6)."""
-    if tokens is None or draft.same or _may_stand(tokens):
-        return tokens
-    draft.lose("tokens_placeholder" if are_placeholder(tokens) else "tokens_incomplete", path)
-    return None
+def _metrics(turn: Turn, draft: Draft, path: str) -> dict[str, object]:
+    """The metrics of a step, without tokens that do not fit each other; a copied step has none (3.4, 1 and 6)."""
+    call = turn.call or ModelCall()
+    if draft.same:
+        # what stood in the notes of the document that was read stays there
+        tokens = None if call.tokens == noted_arrays(turn.extra) else call.tokens
+        metrics = write_metrics(call, tokens)
+        return {} if metrics == noted_metrics(turn.extra) else metrics
+    if call.tokens is not None and not _may_stand(call.tokens):
+        draft.lose("tokens_placeholder" if are_placeholder(call.tokens) else "tokens_incomplete", path)
+    return {} if turn.copied else write_metrics(call, _standing(call))
+
+
+def _kept(call: ModelCall, copied: bool) -> dict[str, object]:
+    """What may not stand in metrics, for the notes."""
+    tokens = _standing(call)
+    arrays = {} if tokens == call.tokens or call.tokens is None else {ARRAYS: msgspec.to_builtins(_arrays(call.tokens))}
+    metrics = write_metrics(call, tokens) if copied else {}
+    return {**arrays, METRICS: metrics} if metrics else arrays
+
+
+def _standing(call: ModelCall) -> Tokens | None:
+    return call.tokens if call.tokens is not None and _may_stand(call.tokens) else None
 
 
 def _may_stand(tokens: Tokens) -> bool:
     return are_sound(tokens) and not are_placeholder(tokens)
-
-
-def _noted_arrays(turn: Turn, draft: Draft) -> bool:
-    """True for arrays that stood in the notes of the document that was read."""
-    return draft.same and ARRAYS in object_in((turn.extra or {}).get(KEY))
 
 
 def _arrays(tokens: Tokens) -> TokenNotes:

@@ -32,7 +32,7 @@ def _call(call: ToolCall, draft: Draft, path: str) -> Json:
     call_id = call.call_id
     if call_id is None:
         draft.lose("call_id_unknown", f"{path}/tool_call_id")
-        call_id = made_id("call_", draft.name, path, call.name, call.arguments)
+        call_id = made_id("call_", path, call.name, call.arguments)
     notes = CallNotes(
         arguments_raw=arguments.raw,
         id_unknown=call.call_id is None,

@@ -22,9 +22,9 @@ class Noted(msgspec.Struct, frozen=True):
 
 
 def item_of(turn: Turn) -> Opaque | None:
-    """The item of another kind that a turn is, if it is one."""
+    """The item of another kind that a turn is, if it is one; a turn with a message item is that message."""
     content = turn.content
-    alone = isinstance(content, tuple) and len(content) == 1 and not turn.results
+    alone = isinstance(content, tuple) and len(content) == 1 and not turn.results and turn.item is None
     part = content[0] if alone and content else None
     return part if isinstance(part, Opaque) and turn.role in (Role.SYSTEM, Role.EVENT) else None
 

@@ -10,6 +10,7 @@ from ng_capture.contracts.atof.scopes import Scope
 from ng_capture.contracts.atof.stream import Stream
 
 _CALLS = frozenset({"llm", "tool", "context"})
+_WORKFLOWS = frozenset({"function", "custom", "unknown"})
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -46,10 +47,6 @@ class Cast(msgspec.Struct, frozen=True):
     def tops(self) -> Iterator[Actor]:
         """Those that work for nobody: each has a conversation of its own."""
         return (actor for actor in self.actors if actor.above is None)
-
-    def under(self, actor: Actor) -> Iterator[Actor]:
-        """The agents that an actor called."""
-        return (each for each in self.actors if each.above == actor.key)
 
 
 def cast_of(stream: Stream) -> Cast:
@@ -102,10 +99,14 @@ def _above(key: str, stream: Stream) -> str | None:
 
 
 def _acts(key: str, events: Mapping[str, list[Placed]], above: Mapping[str, str | None], stream: Stream) -> bool:
-    """True for an agent, for what calls models or tools itself, and for what is all that there is."""
+    """True for an agent, for what calls models or tools itself, for a workflow that tells what it was given or gave.
+
+    And for what is all that there is.
+    """
     scope, own = stream.scopes.get(key), events[key]
-    if scope is not None and scope.category == "agent":
+    if len(events) == 1 or (scope is not None and scope.category == "agent"):
         return True
     if any(placed.event.phase != Phase.MARK and placed.event.category in _CALLS for placed in own):
         return True
-    return len(events) == 1 if scope is None else key not in above.values()
+    tells = any(placed.event.uuid == key and placed.event.data for placed in own)
+    return scope is not None and scope.category in _WORKFLOWS and tells and key not in above.values()

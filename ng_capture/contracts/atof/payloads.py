@@ -27,7 +27,8 @@ _NAMES: tuple[tuple[str, Shape], ...] = (
     ("responses", "responses"),
 )
 _MESSAGES_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"})
-_ENVELOPE = ("id", "object", "created", "model", "usage", "finish_reason", "stop_reason", "system_fingerprint")
+_FINISHES = ("finish_reason", "stop_reason")
+_ENVELOPE = ("id", "object", "created", "model", "usage", "system_fingerprint", *_FINISHES)
 
 
 class _Payload(NamedTuple):
@@ -62,7 +63,7 @@ def answered_in(scope: Scope, options: Options) -> Answered:
     shape, value, inside = _response(data, scope)
     place = f"{scope.end.place}/data{inside}"
     if shape is None:
-        content = None if data is None or data == {} else (opaque("llm_output", data),)
+        content = None if data in (None, {}, []) else (opaque("llm_output", data),)
         return Answered(Turn(Role.ASSISTANT, content, call=ModelCall(), model_calls=1, place=place))
     answered = _DIALECTS[shape].answered(value, options)
     turn = answered.turn or Turn(Role.ASSISTANT, call=ModelCall(dialect=_DIALECTS[shape].name), model_calls=1)
@@ -84,11 +85,7 @@ def _placed(losses: tuple[Loss, ...], place: str) -> tuple[Loss, ...]:
 
 
 def _request(data: Any, scope: Scope) -> _Payload:
-    if (
-        isinstance(data, dict)
-        and isinstance(data.get("content"), dict | list)
-        and data.keys() <= {"content", "headers"}
-    ):
+    if isinstance(data, dict) and _is_wrapped(data):
         shape, value, inside = _request(data["content"], scope)
         return _Payload(shape, value, f"/content{inside}")
     if isinstance(data, str):
@@ -116,15 +113,20 @@ def _is_wrapped(data: Json) -> bool:
 
 def _asks_in_messages(request: Json, scope: Scope) -> bool:
     """True for messages as Messages has them: by the answer, by the schema, else by what only one of them has."""
-    answer = _response(scope.end.data, scope).shape if scope.end is not None and scope.end.data else None
-    shape = answer or _declared(scope)
+    data = scope.end.data if scope.end is not None else None
+    answer = _response(data, scope).shape if data else None
+    # a bare text or message is no sign of either
+    known = answer if answer != "chat" or "choices" in object_in(data) else None
+    shape = known or _declared(scope)
     if shape is not None:
         return shape == "messages"
     messages = list(objects_in(request.get("messages")))
     if any(message.get("role") in ("system", "developer", "tool") or "tool_calls" in message for message in messages):
         return False
     blocks = {block.get("type") for message in messages for block in objects_in(message.get("content"))}
-    return "system" in request or "max_tokens" in request or not blocks.isdisjoint(_MESSAGES_BLOCKS)
+    if any(kind in _MESSAGES_BLOCKS for kind in blocks if isinstance(kind, str)):
+        return True
+    return answer is None and ("system" in request or "max_tokens" in request)
 
 
 def _declared(scope: Scope) -> Shape | None:
@@ -156,14 +158,17 @@ def _response(data: Any, scope: Scope) -> _Payload:
         known = all("type" in block for block in typed) and len(typed) == len(content)
         return _Payload("messages" if known else None, response, "")
     if isinstance(response.get("message"), dict):
-        return _Payload("chat", _choice(response, object_in(response["message"])), "")
+        envelope = {key: value for key, value in response.items() if key != "message"}
+        return _Payload("chat", _choice(envelope, object_in(response["message"])), "")
     if isinstance(content, str | list) or isinstance(response.get("tool_calls"), list):
+        envelope = {key: value for key, value in response.items() if key in _ENVELOPE}
         message = {key: value for key, value in response.items() if key not in _ENVELOPE}
-        return _Payload("chat", _choice(response, message), "")
+        return _Payload("chat", _choice(envelope, message), "")
     return _Payload(None, response, "")
 
 
-def _choice(response: Json, message: Json) -> Json:
+def _choice(envelope: Json, message: Json) -> Json:
     """A bare message as the only choice of its response."""
-    reason = response.get("finish_reason") or response.get("stop_reason")
-    return {**response, "choices": [{"message": message, "finish_reason": reason}]}
+    told = {key: value for key, value in envelope.items() if key not in _FINISHES}
+    reason = envelope.get("finish_reason") or envelope.get("stop_reason")
+    return {**told, "choices": [{"message": message, "finish_reason": reason}]}

@@ -59,9 +59,9 @@ def result_of(ran: Ran, call_id: str | None, refs: Sequence[SubagentRef] = ()) -
     )
 
 
-def as_told(result: ToolResult, told: ToolResult | None) -> ToolResult:
+def as_told(result: ToolResult, told: ToolResult) -> ToolResult:
     """A result as the model was told it, which harnesses cut and word anew; what the tool gave stays beside it."""
-    if told is None or told.content is None or any(isinstance(part, Opaque) for part in told.content):
+    if told.content is None or any(isinstance(part, Opaque) for part in told.content):
         return result
     differs = result.content is not None and words(result.content) != words(told.content)
     return msgspec.structs.replace(

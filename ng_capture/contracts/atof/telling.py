@@ -78,19 +78,17 @@ class _Telling:
             yield turn
 
     def _context(self, end: Event, scope: Scope) -> Turn:
-        """A change of what the model sees: a step as ATIF has it, whose summary is not told again (1.4)."""
+        """A change of what the model sees, as ATIF has it (1.4); what it was told of that is in the next request."""
         summary = summary_text(end.data)
         management = {key: scope.profile.get(key) for key in ("type", "boundary")}
         if management["boundary"] == "replace":
             self._calls.rewrite()
-            if summary is not None:
-                self._calls.announce(Turn(Role.SYSTEM, summary))
         extra: dict[str, object] = {"context_management": management}
         if end.data_schema is not None:
             extra["data_schema"] = end.data_schema
         results = (ToolResult(None, summary),) if summary is not None else ()
         text = scope.name or "context_management"
-        return Turn(Role.SYSTEM, text, results=results, timestamp=end.moment.spelled, extra=extra, place=end.place)
+        return Turn(Role.EVENT, text, results=results, timestamp=end.moment.spelled, extra=extra, place=end.place)
 
     def _boundary(self, event: Event, scope: Scope, starts: bool) -> Iterator[Turn]:
         """What a workflow was given and what it gave, where no call in it tells."""

@@ -1,6 +1,6 @@
 """The conversation of each actor, with those of the agents that it called (contracts.md 2.4)."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -34,8 +34,11 @@ class Conversation(msgspec.Struct, frozen=True):
 def conversations(cast: Cast, extras: Extras, options: Options) -> Mapping[str, Conversation]:
     """The conversation of every actor, by its key."""
     made = dict[str, Conversation]()
+    called = defaultdict[str | None, list[Actor]](list)
+    for actor in cast.actors:
+        called[actor.above].append(actor)
     for actor in reversed(cast.actors):
-        under = [(child, made[child.key]) for child in cast.under(actor)]
+        under = [(child, made[child.key]) for child in called[actor.key]]
         made[actor.key] = _conversation(actor, under, extras, options)
     return made
 

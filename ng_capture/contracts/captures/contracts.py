@@ -15,7 +15,7 @@ from ng_capture.files.names import FileKind, parse_name
 
 _NEVER = frozenset({Feature.NO_MODEL, Feature.REWARD, Feature.ROW})
 _EXCHANGES = frozenset(Feature) - _NEVER
-_RECORDS = _EXCHANGES - {Feature.SYSTEM, Feature.DEVELOPER, Feature.TOOLS, Feature.REQUEST, Feature.COPIED}
+_RECORDS = _EXCHANGES - {Feature.DEVELOPER, Feature.TOOLS, Feature.REQUEST, Feature.COPIED}
 _KINDS = (FileKind.CAPTURE, FileKind.TOKENS)
 
 

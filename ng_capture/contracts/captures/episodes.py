@@ -70,7 +70,7 @@ def once_each(lines: Iterable[ExchangeLine]) -> tuple[list[ExchangeLine], list[F
         if known is line:
             continue
         rule = "capture.duplicate_record" if known.data.strip() == line.data.strip() else "capture.conflicting_records"
-        faults.append(fault(rule, f"{line.file}: call {line.raw.call_id} is there twice", line=line.raw.line))
+        faults.append(fault(rule, f"call {line.raw.call_id} is there twice", line=line.raw.line, file=line.file))
         if _weight(line) > _weight(known):
             found[key] = msgspec.structs.replace(line, index=known.index)
     return list(found.values()), faults
@@ -164,4 +164,4 @@ def _place(exchange: Exchange) -> str:
 
 
 def _refused(gathered: Gathered, faults: Sequence[Fault], rule: str, message: str) -> Refused:
-    return Refused((*faults, fault(rule, f"{gathered.rollout_id}: {message}")), place=gathered.rollout_id)
+    return Refused((*faults, fault(rule, message)), place=gathered.rollout_id)

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -88,14 +89,19 @@ def _step(at: int, made: Made, rollout_id: str) -> Step:
         run_id=rollout_id,
         step_index=at,
         turn_index=made.turn_index,
-        model_call_id=call.call_id,
-        response_id=call.response_id,
-        model=call.model,
+        model_call_id=_text(call.call_id),
+        response_id=_text(call.response_id),
+        model=_text(call.model),
         cache_hit=None if cached is None else cached > 0,
         tool_calls=tuple(map(_tool_use, made.turn.calls)),
         reasoning_content=_reasoning(made.turn),
-        **msgspec.structs.asdict(facts_of(call)),
+        **{name: _text(told) for name, told in msgspec.structs.asdict(facts_of(call)).items()},
     )
+
+
+def _text(told: Any) -> Any:
+    """A value as a report can hold it: half of a surrogate pair in a text is spelled out."""
+    return printable(told) if isinstance(told, str) else told
 
 
 def _metrics(calls: Sequence[Made], steps: Sequence[Step]) -> Metrics:
@@ -125,13 +131,14 @@ def _tool_use(call: ToolCall) -> ToolUse:
         arguments = respell(call.arguments)
     except ValueError:
         arguments = encode_json({"_raw": printable(call.arguments)})
-    return ToolUse(call.call_id, call.name or None, msgspec.Raw(arguments))
+    return ToolUse(_text(call.call_id), _text(call.name) or None, msgspec.Raw(arguments))
 
 
 def _reasoning(turn: Turn) -> str | None:
     """Its reasoning, a line each; what was cut out of a text was none (contracts.md 5.2)."""
     thoughts = [thought for thought in turn.thoughts if OFFSETS not in (thought.item or ())]
-    return "\n".join(text for thought in thoughts for text in thought.summary or thought.content if text) or None
+    texts = (text for thought in thoughts for text in thought.summary or thought.content if text)
+    return printable("\n".join(texts)) or None
 
 
-EVALUATION_WRITER = Writer(write_evaluation, "eval.jsonl", _LOSSES)
+EVALUATION_WRITER = Writer(write_evaluation, ".eval.jsonl", _LOSSES)

@@ -101,7 +101,7 @@ def exchange_of(line: ExchangeLine, record: Recorded | None, options: Options, s
     else:
         said, resent = Answered(None), ()
     place = pointer(line.index)
-    call = _model_call(value, line, said.turn, record)
+    call = _model_call(value, response, line, said.turn, record)
     told = _NOTHING_ASKED if asked is None else heard(asked.turns)
     agent = ("", "") if asked is None else _agent(asked)
     return Exchange(
@@ -155,7 +155,7 @@ def answer_of(items: Sequence[Mapping[str, object]], options: Options) -> tuple[
     response: Json
     if any(isinstance(item.get("tool_calls"), list) or isinstance(item.get("content"), str) for item in items):
         dialect, response = CHAT, {"choices": [{"message": item} for item in items if item.get("type") != "reasoning"]}
-    elif any(block.get("type") in _BLOCKS for item in items for block in objects_in(item.get("content"))):
+    elif any(str(block.get("type")) in _BLOCKS for item in items for block in objects_in(item.get("content"))):
         dialect, response = MESSAGES, {"content": [block for item in items for block in _blocks_of(item)]}
     else:
         dialect, response = RESPONSES, {"output": list(items)}
@@ -196,7 +196,9 @@ def _sent_again(dialect: Dialect, response: Json, options: Options) -> tuple[Tur
     return dialect.asked({"messages": [{"role": "assistant", **object_in(choices[0].get("message"))}]}, options).turns
 
 
-def _model_call(value: Json, line: ExchangeLine, turn: Turn | None, record: Recorded | None) -> ModelCall:
+def _model_call(
+    value: Json, response: Json, line: ExchangeLine, turn: Turn | None, record: Recorded | None
+) -> ModelCall:
     raw = line.raw
     said = turn.call if turn is not None and turn.call is not None else ModelCall()
     fields = record.entry.fields if record is not None else None
@@ -208,7 +210,7 @@ def _model_call(value: Json, line: ExchangeLine, turn: Turn | None, record: Reco
         facts,
         call_id=raw.call_id or None,
         index=line.index,
-        response_id=said.response_id or (fields.response_id if fields is not None else _text(value.get("response_id"))),
+        response_id=_text(response.get("id")) or (fields.response_id if fields else _text(value.get("response_id"))),
         model=raw.model or said.model or _text(value.get("model")) or (fields.model or None if fields else None),
         dialect=facts.dialect or said.dialect,
         finish_reason=raw.finish_reason or said.finish_reason or facts.finish_reason,

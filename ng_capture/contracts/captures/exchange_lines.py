@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ng_capture.contracts.atif.foreign import foreign_format, looks_like_atif
 from ng_capture.contracts.captures.rules import fault
 from ng_capture.contracts.episode import Json
 from ng_capture.contracts.rules import Fault, pointer
@@ -45,6 +46,8 @@ _FIELDS = {
     # of tables of calls
     "rollout_id": _TEXT,
 }
+_OWN = frozenset({"model_call_id", "dialect", "request", "request_raw", "response_raw", "step_index", "tokens_in"})
+"""What no line of another format has: one of these makes it a call, however broken."""
 
 
 class ExchangeLine(msgspec.Struct, frozen=True, eq=False):
@@ -65,6 +68,18 @@ class ExchangeLine(msgspec.Struct, frozen=True, eq=False):
         return object_in(decode_json(self.data).value)
 
 
+def foreign_name(value: Json) -> str | None:
+    """What a line is that is no captured call; None for one that has anything of a call."""
+    if not _OWN.isdisjoint(value):
+        return None
+    if looks_like_atif(value):
+        return "ATIF trajectory"
+    foreign = foreign_format(value)
+    if foreign is not None:
+        return foreign.name
+    return None if "response" in value else "nothing of a call is in it"
+
+
 def has_payload(value: Json) -> bool:
     """True where something of what was asked or answered is there."""
     return any(value.get(key) is not None for key in ("request", "response", "request_raw", "response_raw"))
@@ -73,7 +88,7 @@ def has_payload(value: Json) -> bool:
 def faults_of(value: Json, raw: RawCall, file: str) -> Iterator[Fault]:
     """Every rule that a line breaks."""
     for rule, path, message in _faults(value, raw):
-        yield fault(rule, f"{file}: {message}", path, raw.line)
+        yield fault(rule, message, path, raw.line, file)
 
 
 def _faults(value: Json, raw: RawCall) -> Iterator[tuple[str, str, str]]:

@@ -4,14 +4,15 @@ One rollout is in memory at a time, however large the directory is.
 """
 
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
 
-from ng_capture.contracts.captures.exchange_lines import ExchangeLine, faults_of
-from ng_capture.contracts.captures.lifecycle import LIFECYCLE, lost_calls_beside
+from ng_capture.contracts.captures.exchange_lines import ExchangeLine, faults_of, foreign_name
+from ng_capture.contracts.captures.lifecycle import LIFECYCLE, is_retired, lost_calls_beside
 from ng_capture.contracts.captures.rules import fault, fault_of
 from ng_capture.contracts.episode import Json
 from ng_capture.contracts.interface import Refused
@@ -30,8 +31,8 @@ from ng_capture.records.token_entry import TokenEntry, Unreadable, decode_entry
 EXCHANGES = frozenset({FileKind.CAPTURE, FileKind.CAPTURE_INCOMPLETE})
 RECORDS = frozenset({FileKind.TOKENS}) | LIFECYCLE
 _READ = (FileKind.TOKENS, FileKind.CAPTURE)
-
-
+# what stands in a list of ids that are not all in range: those are checked once all lines are there
+_NO_PLAIN_IDS = re.compile(rb"[^0-9,\s]|[0-9]{10}")
 _UNREADABLE = {
     FileKind.CAPTURE: "model_call_capture_records_unreadable",
     FileKind.TOKENS: "token_records_unreadable",
@@ -75,13 +76,20 @@ def _of_folder(path: str, kinds: frozenset[FileKind]) -> Iterator[Gathered]:
     failures = list[SurroundingsError]()
     for files in list_rollouts([path]):
         wanted = files.only(kinds)
-        if any(name.kind in _READ for name in wanted.names):
-            try:
+        try:
+            if _holds_calls(wanted):
                 yield _of_files(wanted)
-            except SurroundingsError as error:
-                failures.append(error)
+        except SurroundingsError as error:
+            failures.append(error)
     if failures:
         raise failures[0]
+
+
+def _holds_calls(files: RolloutFiles) -> bool:
+    """True for a rollout that has lines, or should have; what stays of one that was handed off has none."""
+    if any(name.kind in _READ for name in files.names):
+        return True
+    return bool(files.names) and not is_retired(files)
 
 
 def is_token_record(value: object) -> bool:
@@ -109,6 +117,9 @@ class _Rollout:
             raise Unreadable(Defect(reason="damaged_line")) from None
         if not isinstance(value, dict):
             raise Unreadable(Defect(reason="damaged_line", detail="JSON, but no object"))
+        foreign = "Gym token record" if is_token_record(value) else foreign_name(value)
+        if foreign is not None:
+            raise Unreadable(Defect(reason="foreign_line", detail=f"no captured call but of another format: {foreign}"))
         raw = raw_call_of(value, line.number, line.offset)
         if surrogate:
             self.faults.append(fault_of(Defect(reason="lone_surrogate", file=file, line=line.number), "capture"))
@@ -123,7 +134,8 @@ class _Rollout:
         named = entry.fields.rollout_id
         if named != self.rollout_id:
             self.faults.append(fault_of(entry.locate(Defect(reason="rollout_id_mismatch", found=named)), "tokens"))
-        if entry.faults:
+        prompt = entry.stored
+        if entry.faults or _NO_PLAIN_IDS.search(prompt.data, prompt.start, prompt.end):
             value = decode_json(line.data).value
             assert isinstance(value, dict)
             self._wholes[file, line.number] = value
@@ -238,7 +250,7 @@ def _of_lines(source: Source) -> Iterator[Gathered | Refused]:
         if last[known.rollout_id] == line.number:
             yield open_.pop(known.rollout_id).done()
     if faults or not last:
-        yield Refused(tuple(faults) or (fault("capture.empty_capture", f"{source.name}: no call"),))
+        yield Refused(tuple(faults) or (fault("capture.empty_capture", "no call"),))
 
 
 def _known(line: Line, stem: str) -> _Known:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ng_capture.contracts.episode import Content, Role, Text, ToolCall, ToolResult, Turn
+from ng_capture.contracts.episode import Content, Role, Text, ToolResult, Turn
 from ng_capture.contracts.sameness import parsed, words
 from ng_capture.records.json_text import encode_json
 
@@ -67,14 +67,7 @@ def _turn(turn: Turn) -> bytes:
     if role is Role.ASSISTANT and isinstance(said, str):
         # harnesses take the spaces around an answer off
         said = said.strip()
-    return _digest([role, said, [[call.call_id, call.name, _arguments(call)] for call in turn.calls]])
-
-
-def _arguments(call: ToolCall) -> object:
-    try:
-        return parsed(call)
-    except RecursionError:
-        return call.arguments
+    return _digest([role, said, [[call.call_id, call.name, parsed(call)] for call in turn.calls]])
 
 
 def _result(result: ToolResult) -> bytes:

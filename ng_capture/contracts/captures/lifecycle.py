@@ -3,13 +3,18 @@
 from collections.abc import Container, Iterator
 
 from ng_capture.files.listing import RolloutFiles
-from ng_capture.files.names import FileKind
+from ng_capture.files.names import FileKind, shown
 from ng_capture.files.reading import CaptureFile
 from ng_capture.records.defects import Defect
 from ng_capture.records.json_text import printable
 from ng_capture.records.lifecycle import NamedLine, StoreState, decode_call_lines, decode_state
 
 LIFECYCLE = frozenset({FileKind.STATE, FileKind.INTENTS, FileKind.INCOMPLETE})
+
+
+def is_retired(files: RolloutFiles) -> bool:
+    """True for what stays of a rollout that was handed off; raises SurroundingsError."""
+    return _state(files)[1].retired
 
 
 def lost_calls_beside(files: RolloutFiles, recorded: Container[str]) -> list[Defect]:
@@ -19,22 +24,27 @@ def lost_calls_beside(files: RolloutFiles, recorded: Container[str]) -> list[Def
     lost: dict[str, Defect] = {}
     for line in _lines(files, FileKind.INTENTS):
         if line.call_id and line.call_id not in recorded and line.call_id not in refused:
-            lost.setdefault(line.call_id, _lost(line.call_id, "was announced but has no record"))
+            announced = _lost(files, FileKind.INTENTS, "was announced but has no record")
+            lost.setdefault(line.call_id, announced.at(call=line.call_id, line=line.line))
     marks = list(_lines(files, FileKind.INCOMPLETE))
     for line in marks:
         if line.call_id:
-            lost.setdefault(line.call_id, _lost(line.call_id, "was marked incomplete"))
+            marked = _lost(files, FileKind.INCOMPLETE, "was marked incomplete")
+            lost.setdefault(line.call_id, marked.at(call=line.call_id, line=line.line))
     for call_id in sorted(map(printable, state.entry_digests or ())):
         if call_id not in recorded:
-            lost.setdefault(call_id, _lost(call_id, "is in the state's index but has no record"))
+            indexed = _lost(files, FileKind.STATE, "is in the state's index but has no record")
+            lost.setdefault(call_id, indexed.at(call=call_id))
     unnamed = any(not mark.call_id for mark in marks) or (not marks and bool(files.of_kind(FileKind.INCOMPLETE)))
-    if unnamed or (state.incomplete and not lost):
-        lost[""] = Defect(reason="capture_incomplete", file=files.rollout_id, detail="the rollout is marked so")
+    if unnamed:
+        lost[""] = _lost(files, FileKind.INCOMPLETE, "the rollout is marked so")
+    elif state.incomplete and not lost:
+        lost[""] = _lost(files, FileKind.STATE, "the rollout is marked so")
     return [*unreadable, *lost.values()]
 
 
-def _lost(call_id: str, detail: str) -> Defect:
-    return Defect(reason="capture_incomplete", call=call_id, detail=detail)
+def _lost(files: RolloutFiles, kind: FileKind, detail: str) -> Defect:
+    return Defect(reason="capture_incomplete", file=f"{shown(files.rollout_id)}.{kind}", detail=detail)
 
 
 def _state(files: RolloutFiles) -> tuple[list[Defect], StoreState]:

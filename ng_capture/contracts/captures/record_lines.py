@@ -7,19 +7,18 @@ import orjson
 
 from ng_capture.contracts.captures.calls import Made
 from ng_capture.contracts.captures.rules import fault
+from ng_capture.contracts.captures.sequences import Sequences, rest_behind
 from ng_capture.contracts.captures.token_records import ARRAYS
 from ng_capture.contracts.episode import Json, Tokens
 from ng_capture.contracts.identity import made_id
 from ng_capture.contracts.items.spelling import Item
 from ng_capture.contracts.items.writing import CARRIERS, Writing
-from ng_capture.contracts.rules import Fault, pointer
+from ng_capture.contracts.rules import Fault
 from ng_capture.errors import InvalidRecord
 from ng_capture.records.json_text import encode_json, object_in
 from ng_capture.records.lineage import Parent
 from ng_capture.records.token_entry import NOTE
 from ng_capture.records.token_record import TokenRecord, encode_record, measured
-
-Ids = tuple[int, ...]
 
 
 class RecordLine(msgspec.Struct, frozen=True, eq=False):
@@ -40,10 +39,10 @@ def record_lines(made: Sequence[Made], rollout_id: str) -> list[RecordLine]:
     return list(_Writing(made, rollout_id).lines())
 
 
-def output_items(at: int, made: Made, rollout_id: str) -> list[Item]:
-    """What a call answered, as items of Responses; `at` is its place among the calls."""
+def output_items(made: Made, name: str) -> list[Item]:
+    """What a call answered, as items of Responses; ids that items lack are made of the name of the call."""
     alone = msgspec.structs.replace(made.turn, results=(), call=None)
-    return Writing(made.thread.trajectory_id or rollout_id, own=False).turn(at, alone, output=True)
+    return Writing(name, own=False).turn(0, alone, output=True)
 
 
 def is_recorded(made: Made) -> bool:
@@ -55,19 +54,17 @@ class _Writing:
     def __init__(self, made: Sequence[Made], rollout_id: str) -> None:
         self._made, self._rollout_id = made, rollout_id
         self._ids = dict(_call_ids(made, rollout_id))
-        self._whole = {self._ids[at]: _sequence(each.call.tokens) for at, each in enumerate(made) if _usable(each)}
-        self._of_turn = {id(each.turn): self._ids[at] for at, each in enumerate(made) if _usable(each)}
-        self._holding: dict[int, dict[Ids, list[str]]] = {}
-        for call_id, ids in self._whole.items():
-            self._holding.setdefault(len(ids), {}).setdefault(ids, []).append(call_id)
+        self._tokens = {self._ids[at]: tokens for at, each in enumerate(made) if (tokens := _usable(each)) is not None}
+        self._of_turn = {id(each.turn): self._ids[at] for at, each in enumerate(made) if self._ids[at] in self._tokens}
+        self._sequences = Sequences({name: tokens for name, tokens in self._tokens.items() if tokens.complete})
 
     def lines(self) -> Iterator[RecordLine]:
         for at, each in enumerate(self._made):
             if each.call.record is not None:
                 record = self._as_it_stood(each.call.record, each.call.tokens)
                 yield RecordLine(each, _encoded(record | _noted(each, record.get(NOTE))))
-            elif _usable(each) and each.call.tokens is not None:
-                yield self._new(at, each, each.call.tokens)
+            elif (tokens := _usable(each)) is not None:
+                yield self._new(at, each, tokens)
             else:
                 yield RecordLine(each, None)
 
@@ -75,11 +72,12 @@ class _Writing:
         if tokens is None:
             # its arrays stand in it, faults and all
             return dict(record)
-        prompt = tuple(tokens.prompt_ids or ())
+        prompt = tokens.prompt_ids or ()
         if record.get("prompt_is_delta"):
-            parent = self._whole.get(str(record.get("parent_call_id")))
-            if parent is not None and prompt[: len(parent)] == parent:
-                prompt = prompt[len(parent) :]
+            parent = self._tokens.get(str(record.get("parent_call_id")))
+            rest = None if parent is None else rest_behind(prompt, parent)
+            if rest is not None:
+                prompt = rest
             else:
                 # its parent is not written: a delta would lead nowhere
                 record = {**record, "prompt_is_delta": False}
@@ -88,11 +86,11 @@ class _Writing:
     def _new(self, at: int, made: Made, tokens: Tokens) -> RecordLine:
         call = made.call
         place = made.turn.place
-        parent = self._parent(self._ids[at], made, tuple(tokens.prompt_ids or ()))
+        parent = self._parent(made, tokens.prompt_ids or ())
         if parent is None:
             message = f"call {self._ids[at]} goes on with calls that have the identical sequence"
             return RecordLine(made, None, (fault("tokens.link_ambiguous", message, place),))
-        items = output_items(at, made, self._rollout_id)
+        items = output_items(made, f"{self._rollout_id}/{self._ids[at]}")
         carriers = [number for number, item in enumerate(items) if item["type"] in CARRIERS]
         record = TokenRecord(
             rollout_id=self._rollout_id,
@@ -115,17 +113,16 @@ class _Writing:
             return RecordLine(made, encode_record(measured(record)))
         except InvalidRecord as error:
             rule = f"tokens.{error.reason}"
-            return RecordLine(made, None, (fault(rule, error.message.partition(": ")[2], f"{place}{pointer('call')}"),))
+            return RecordLine(made, None, (fault(rule, error.message.partition(": ")[2], place),))
 
-    def _parent(self, call_id: str, made: Made, prompt: Ids) -> Parent | None:
+    def _parent(self, made: Made, prompt: Sequence[int]) -> Parent | None:
         """The link of a call by its ids; None where several fit equally well."""
         before = self._of_turn.get(id(made.before)) if made.before is not None else None
-        if before is not None and prompt[: len(self._whole[before])] == self._whole[before]:
+        if before is not None and rest_behind(prompt, self._tokens[before]) is not None:
             return Parent("resolved", before)
-        for length in sorted(self._holding, reverse=True):
-            fit = [each for each in self._holding[length].get(prompt[:length], ()) if each != call_id]
-            if length <= len(prompt) and fit:
-                return Parent("resolved", fit[0]) if len(fit) == 1 else None
+        fit = self._sequences.beginning(prompt)
+        if fit:
+            return Parent("resolved", fit[0]) if len(fit) == 1 else None
         return Parent("unresolved", reason="no_match") if made.spoken else Parent("root")
 
 
@@ -154,17 +151,13 @@ def _call_ids(made: Iterable[Made], rollout_id: str) -> Iterator[tuple[int, str]
         yield at, chosen
 
 
-def _usable(made: Made) -> bool:
-    """True where all three arrays are there and fit; a record may have generated nothing."""
+def _usable(made: Made) -> Tokens | None:
+    """The tokens of a call where all three arrays are there and fit; a record may have generated nothing."""
     tokens = made.call.tokens
     if tokens is None or tokens.prompt_ids is None or tokens.completion_ids is None or tokens.log_probs is None:
-        return False
-    return tokens.complete or (is_recorded(made) and len(tokens.completion_ids) == len(tokens.log_probs))
-
-
-def _sequence(tokens: Tokens | None) -> Ids:
-    assert tokens is not None
-    return (*(tokens.prompt_ids or ()), *(tokens.completion_ids or ()))
+        return None
+    empty = is_recorded(made) and len(tokens.completion_ids) == len(tokens.log_probs)
+    return tokens if tokens.complete or empty else None
 
 
 def _encoded(record: Mapping[str, object]) -> bytes:

@@ -1,6 +1,6 @@
 """The rules of capture lines and of token records, by the names of the one registry (reasons.md; contracts.md 5.1)."""
 
-from ng_capture.contracts.rules import Fault, FaultSeverity, Rule, pointer, table
+from ng_capture.contracts.rules import Fault, Rule, pointer, table
 from ng_capture.records.defects import Defect
 
 _LINES = """
@@ -19,6 +19,7 @@ duplicate_record | info | one call id, the same content again; counted once
 empty_capture | error | no call at all
 """
 _EXCHANGES = """
+capture.foreign_line | error | a line of another format
 capture.call_id.missing | warning | a line names no call: nothing can be joined to it
 capture.dialect.missing | warning | a line names no dialect; it is told by the shape of request and response
 capture.dialect.unknown | error | a dialect other than responses, chat, messages
@@ -59,15 +60,15 @@ RULES: dict[str, Rule] = {
 }
 
 
-def fault(rule: str, message: str, path: str = "", line: int | None = None) -> Fault:
+def fault(rule: str, message: str, path: str = "", line: int | None = None, file: str | None = None) -> Fault:
     """A fault with the severity of its rule."""
-    return Fault(rule, RULES[rule].severity, message, path, line)
+    return Fault(rule, RULES[rule].severity, message, path, line, file=file)
 
 
-def fault_of(defect: Defect, family: str, severity: FaultSeverity | None = None) -> Fault:
+def fault_of(defect: Defect, family: str) -> Fault:
     """A defect of the project's reader as a fault; `family` is `capture` or `tokens`."""
     rule = RULES.get(f"{family}.{defect.reason}") or RULES[f"{family}.damaged_line"]
-    return Fault(rule.name, severity or rule.severity, _message(defect, rule), _path(defect), defect.line)
+    return fault(rule.name, _message(defect, rule), _path(defect), defect.line, defect.file)
 
 
 def _message(defect: Defect, rule: Rule) -> str:
@@ -75,8 +76,7 @@ def _message(defect: Defect, rule: Rule) -> str:
     for name in ("expected", "found", "tokens", "logprobs", "count"):
         value = getattr(defect, name)
         told.append(f"{name} {value}" if value is not None else "")
-    place = f"{defect.file}: " if defect.file else ""
-    return place + ", ".join(filter(None, told))
+    return ", ".join(filter(None, told))
 
 
 def _path(defect: Defect) -> str:

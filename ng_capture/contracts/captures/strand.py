@@ -45,11 +45,6 @@ class Strand:
         self._of_requests = dict[tuple[str, str, str | None], Loss]()
         self._tools = dict[str, tuple[Tool, ...]]()
 
-    @property
-    def turns(self) -> Sequence[Turn]:
-        """The turns so far, without the events that were put between them."""
-        return self._turns
-
     def ask(self, exchange: Exchange) -> None:
         """What a call was asked, where no call was answered."""
         self._tell(exchange, exchange.turns)

@@ -44,16 +44,15 @@ def _row(at: int, line: RecordLine, rollout_id: str) -> bytes:
     made = line.made
     facts = facts_of(made.call)
     if line.data is None:
-        return msgspec.json.encode(
-            _Row(
-                rollout_id=rollout_id,
-                model_call_id=made.call.call_id,
-                response_id=made.call.response_id,
-                model=made.call.model,
-                output_items=output_items(at, made, rollout_id),
-                **msgspec.structs.asdict(facts),
-            )
+        row = _Row(
+            rollout_id=rollout_id,
+            model_call_id=made.call.call_id,
+            response_id=made.call.response_id,
+            model=made.call.model,
+            output_items=output_items(made, f"{rollout_id}/{made.call.call_id or at}"),
+            **msgspec.structs.asdict(facts),
         )
+        return encode_json(msgspec.structs.asdict(row))
     if not beyond_record(made):
         return line.data
     told = {key: value for key, value in msgspec.structs.asdict(facts).items() if value is not None}
@@ -64,7 +63,8 @@ def _unheld_of(lines: list[RecordLine]) -> Iterator[Loss]:
     """Arrays that are not all there have no place: a table holds whole records."""
     for line in lines:
         if line.data is None and line.made.call.tokens is not None:
-            yield Loss("tokens_incomplete", line.made.turn.place)
+            detail = line.faults[0].message if line.faults else None
+            yield Loss("tokens_incomplete", line.made.turn.place, detail=detail)
 
 
-TABLE_WRITER = Writer(write_table, "jsonl", _LOSSES)
+TABLE_WRITER = Writer(write_table, ".calls.jsonl", _LOSSES)

@@ -136,7 +136,7 @@ def _words_in(call: ToolCall) -> Iterator[str]:
     """The texts in the arguments of a call."""
     try:
         level: list[object] = [call.value]
-    except (ValueError, RecursionError):
+    except ValueError:
         level = [call.arguments]
     while level:
         value = level.pop()

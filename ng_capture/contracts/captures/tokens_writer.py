@@ -45,7 +45,7 @@ def write_tokens(episode: Episode, _: Options) -> Written | Refused:
     losses = merged((*unheld(episode), *_unheld_of(lines)))
     documents = tuple(line.data for line in lines if line.data is not None)
     if not documents and not faults:
-        faults = (fault("tokens.none", f"{rollout_id}: no call has {_ALL}"),)
+        faults = (fault("tokens.none", f"no call has {_ALL}"),)
     if faults:
         return Refused(faults, losses)
     marker = SideFile(f"{rollout_id}.{FileKind.INCOMPLETE}", b"\n")
@@ -79,4 +79,4 @@ def _missing(made: Made) -> str:
     return f"no {', no '.join(missing)}" if missing else "another number of log probabilities than ids"
 
 
-TOKENS_WRITER = Writer(write_tokens, "tokens.jsonl", _LOSSES)
+TOKENS_WRITER = Writer(write_tokens, ".tokens.jsonl", _LOSSES)

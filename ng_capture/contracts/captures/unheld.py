@@ -8,6 +8,7 @@ from ng_capture.contracts.losses import Loss
 
 UNHELD: Mapping[str, Feature | None] = {
     "conversation_dropped": None,
+    "tokens_dropped": Feature.COPIED,
     "tools_dropped": Feature.TOOLS,
     "request_fields_dropped": Feature.REQUEST,
     "reward_dropped": Feature.REWARD,
@@ -23,6 +24,8 @@ def unheld(episode: Episode) -> Iterator[Loss]:
         for turn in thread.turns:
             if _said_to_the_model(turn):
                 yield Loss("conversation_dropped", turn.place)
+            if turn.copied and turn.call is not None and turn.call.tokens is not None:
+                yield Loss("tokens_dropped", turn.place, detail="history that another call made")
     if episode.main.agent.tools:
         yield Loss("tools_dropped", count=len(episode.main.agent.tools))
     for name in sorted((episode.request or {}).keys() - {"model"}):
@@ -48,12 +51,13 @@ def _said_to_the_model(turn: Turn) -> bool:
 
 
 def _metadata(thread: Thread) -> Iterator[str]:
+    costs = (turn.call.cost_usd for turn in thread.turns if turn.call is not None)
     told = {
         "agent": thread.agent.name or thread.agent.version or thread.agent.extra,
         "notes": thread.notes,
         "continued_trajectory_ref": thread.continued,
         # what we noted ourselves: the calls are there, and a marker tells of those that are lost
         "extra": (thread.extra or {}).keys() - {"ng_capture"},
-        "cost": thread.totals is not None and thread.totals.cost_usd is not None,
+        "cost": any(cost is not None for cost in (thread.totals and thread.totals.cost_usd, *costs)),
     }
     return (name for name, value in told.items() if value)

@@ -20,4 +20,4 @@ def validate(source: Source) -> Iterator[Fault]:
         yield from read_records(gathered.entries).faults
         yield from once_each(gathered.exchanges)[1]
         if not gathered.exchanges and not gathered.entries:
-            yield fault("capture.empty_capture", f"{gathered.rollout_id}: no call that can be read")
+            yield fault("capture.empty_capture", "no call that can be read", file=gathered.rollout_id)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from ng_capture.contracts.dialects.blocks import RESULT, THINKING, UNREAD
+from ng_capture.contracts.dialects.fields import as_it_stood
 from ng_capture.contracts.dialects.media import omitted, parse_data_url
 from ng_capture.contracts.episode import (
     Content,
@@ -42,7 +43,7 @@ class Spelling:
     def __init__(self, turn: Turn, call_ids: Sequence[str | None], lose: Lose, *, own: bool) -> None:
         self._turn, self._call_ids, self._told, self._own = turn, call_ids, lose, own
 
-    def content(self) -> str | list[Block]:
+    def content(self) -> str | list[object]:
         """All that the turn says: a text where it says nothing else, else thoughts, words, calls, or as they stood."""
         turn, rests = self._turn, self._rests()
         if rests is not None:
@@ -65,11 +66,11 @@ class Spelling:
         block: Block = {"type": RESULT, "tool_use_id": call_id, "content": content}
         return {**block, **({} if result.is_error is None else {"is_error": result.is_error}), **rest}
 
-    def parts(self, content: Content | None, rests: Sequence[Json] = ()) -> list[Block]:
+    def parts(self, content: Content | None, rests: Sequence[Json] = ()) -> list[object]:
         """The blocks of a content; `rests` is what is left of the blocks as they stood."""
         parts = _parts(content)
         fitting = rests if len(rests) == len(parts) else [{}] * len(parts)
-        return [{**self._part(part), **rest} for part, rest in zip(parts, fitting, strict=True)]
+        return [_with(self._part(part), rest) for part, rest in zip(parts, fitting, strict=True)]
 
     def _rests(self) -> list[Json] | None:
         """What is left of the blocks as they stood; None where that is not known, or is of other blocks."""
@@ -82,7 +83,7 @@ class Spelling:
         held = {"thought": len(turn.thoughts), "part": len(_parts(turn.content)), "call": len(turn.calls)}
         return rests if all(families.count(each) == count for each, count in held.items()) else None
 
-    def _as_they_stood(self, rests: Sequence[Json]) -> Iterator[Block]:
+    def _as_they_stood(self, rests: Sequence[Json]) -> Iterator[object]:
         thoughts, parts = iter(self._turn.thoughts), iter(_parts(self._turn.content))
         calls = iter(range(len(self._turn.calls)))
         for rest in rests:
@@ -93,9 +94,9 @@ class Spelling:
                 case "call":
                     yield {**self._call(next(calls)), **rest}
                 case _:
-                    yield {**self._part(next(parts)), **rest}
+                    yield _with(self._part(next(parts)), rest)
 
-    def _part(self, part: Part) -> Block:
+    def _part(self, part: Part) -> object:
         match part:
             case Text(text):
                 return {"type": "text", "text": text}
@@ -111,7 +112,7 @@ class Spelling:
                 return {"type": "text", "text": str(value.get("refusal"))}
             case Opaque(kind=kind, value=value):
                 if self._own or kind in _KNOWN:
-                    return dict(value)
+                    return as_it_stood(part)
                 self._lose("content_type_unsupported", kind)
                 return {"type": "text", "text": encode_json(value).decode()}
 
@@ -165,6 +166,11 @@ def is_plain(turn: Turn, content: object) -> bool:
 
 def _parts(content: Content | None) -> tuple[Part, ...]:
     return (Text(content),) if isinstance(content, str) else content or ()
+
+
+def _with(block: object, rest: Json) -> object:
+    """A block with what else stood in it; what is no object has nothing else."""
+    return {**block, **rest} if isinstance(block, dict) else block
 
 
 def _of_thought(thought: Thought) -> Block:

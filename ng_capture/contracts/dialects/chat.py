@@ -24,6 +24,7 @@ from ng_capture.contracts.episode import (
 )
 from ng_capture.contracts.interface import Options
 from ng_capture.contracts.items.parts import without
+from ng_capture.contracts.items.tokens import array_of
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.rules import pointer
 from ng_capture.records.json_text import decode_exact, object_in, objects_in
@@ -37,7 +38,7 @@ TOKEN_FIELDS = ("prompt_token_ids", "generation_token_ids", "generation_log_prob
 LEGACY_CALL = ["function_call"]
 """What that key holds of a call of before tools."""
 _ROLES = {role.value: role for role in Role if role != Role.EVENT}
-_READ = ("role", "content", *REASONING_FIELDS, "refusal", "audio", "tool_calls", "function_call", *TOKEN_FIELDS)
+_READ = ("role", "type", "content", *REASONING_FIELDS, "refusal", "audio", "tool_calls", "function_call", *TOKEN_FIELDS)
 _TOLD = ("id", "object", "model", "choices", "usage", "prompt_token_ids")
 _CHOICE = ("index", "message", "finish_reason", "token_ids", *TOKEN_FIELDS)
 _COUNTED = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
@@ -169,7 +170,9 @@ def _decoded(text: str) -> Json:
 def _result(message: Json) -> ToolResult:
     """A tool's message; the role of one of before tools is kept."""
     rests = rests_of(message.get("content"))
-    rest = others(message, "content", "tool_call_id", *(["role"] if message.get("role") == "tool" else [])) or {}
+    rest = (
+        others(message, "content", "tool_call_id", "type", *(["role"] if message.get("role") == "tool" else [])) or {}
+    )
     return ToolResult(
         call_id=text_in(message, "tool_call_id"),
         content=content_of(message.get("content")),
@@ -186,18 +189,24 @@ def _call(response: Json, choice: Json) -> ModelCall:
         finish_reason=text_in(choice, "finish_reason"),
         usage=decode_usage(usage),
         usage_extra=_uncounted(usage),
-        tokens=tokens_in(object_in(choice.get("message")), choice, response) or _served(response, choice),
+        tokens=_tokens(response, choice),
     )
+
+
+def _tokens(response: Json, choice: Json) -> Tokens | None:
+    """The ids as the model servers of Gym write them, or as vLLM does where those are not all there."""
+    tokens = tokens_in(object_in(choice.get("message")), choice, response)
+    return tokens if tokens is not None and tokens.complete else _served(response, choice) or tokens
 
 
 def _served(response: Json, choice: Json) -> Tokens | None:
     """The ids as vLLM serves them: those of the prompt on the response or the choice, of the answer on the choice."""
-    generation = choice.get("token_ids")
-    if not isinstance(generation, list):
+    generation = array_of(choice.get("token_ids"), int)
+    if generation is None:
         return None
-    prompt = next((told for each in (choice, response) if isinstance(told := each.get("prompt_token_ids"), list)), None)
+    prompts = (array_of(each.get("prompt_token_ids"), int) for each in (choice, response))
     told = [entry.get("logprob") for entry in objects_in(object_in(choice.get("logprobs")).get("content"))]
-    return Tokens(prompt, generation, told if told and None not in told else None)  # type: ignore[arg-type]
+    return Tokens(next(filter(None, prompts), None), generation, array_of(told, int, float) or None)
 
 
 def _uncounted(usage: Mapping[str, object]) -> Json | None:

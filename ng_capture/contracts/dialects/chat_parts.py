@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ng_capture.contracts.dialects.fields import opaque
+from ng_capture.contracts.dialects.fields import as_it_stood, opaque
 from ng_capture.contracts.dialects.media import data_url, media_type_of, omitted, parse_data_url
 from ng_capture.contracts.episode import Content, Json, Media, Opaque, Part, Text
 from ng_capture.contracts.losses import Loss
@@ -50,8 +50,14 @@ def _part(value: object) -> Part:
 
 
 def rests_of(content: object) -> list[Rest] | None:
-    """What is left of the parts as they stood; None where the turn alone is written in the same way."""
-    if not isinstance(content, list) or PartSpelling("", _forget, own=True).parts(tuple(parts_of(content))) == content:
+    """What is left of the parts as they stood; None where the turn alone is written in the same way.
+
+    A refusal alone is written beside the parts.
+    """
+    if not isinstance(content, list):
+        return None
+    refused = any(object_in(value).get("type") == "refusal" for value in content)
+    if not refused and PartSpelling("", _forget, own=True).parts(tuple(parts_of(content))) == content:
         return None
     return [_rest(value) for value in content]
 
@@ -112,7 +118,7 @@ class PartSpelling:
                 return dict(value)
             case Opaque(kind=kind, value=value):
                 if self._own:
-                    return dict(value)
+                    return as_it_stood(part)
                 self._lose(Loss("content_type_unsupported", self._place, detail=kind))
                 return {"type": "text", "text": encode_json(value).decode()}
 

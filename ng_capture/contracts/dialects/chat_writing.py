@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from ng_capture.contracts.dialects.chat import FIELDS, LEGACY_CALL
 from ng_capture.contracts.dialects.chat_parts import PartSpelling
+from ng_capture.contracts.dialects.fields import as_it_stood, whole_message
 from ng_capture.contracts.dialects.finishes import Finish
 from ng_capture.contracts.dialects.thinking import with_think_tags
 from ng_capture.contracts.episode import Content, Json, ModelCall, Opaque, Part, Role, Text, Thought, ToolCall, Turn
@@ -32,10 +33,10 @@ class Writing:
         self._own = own
         self.losses = list[Loss]()
 
-    def request(self, turns: Sequence[Turn]) -> list[Message]:
+    def request(self, turns: Sequence[Turn]) -> list[object]:
         """All turns as history, each with the results of its calls behind it."""
         first = self._first(turns)
-        told = [] if first is None else [first[0]]
+        told: list[object] = [] if first is None else [first[0]]
         skipped = 0 if first is None else first[1]
         return [*told, *(message for at in range(skipped, len(turns)) for message in self._turn(at, turns[at]))]
 
@@ -51,16 +52,13 @@ class Writing:
 
     def message(self, turn: Turn, call_ids: Sequence[str]) -> Message:
         """The message of a turn, without the results of its calls."""
-        rest = {key: value for key, value in (turn.item or {}).items() if key not in (*_BESIDE, "content")}
+        item = turn.item or {} if self._own else {}
+        rest = {key: value for key, value in item.items() if key not in (*_BESIDE, "content")}
         message: Message = {"role": turn.role.value, "content": None}
         message |= self._said(turn)
         message |= self._called(turn, call_ids)
         message |= self._tokens(turn)
-        if self._own:
-            return {**message, **rest}
-        if rest and turn.item is not None and turn.call is not None and turn.call.dialect == "chat":
-            self._lose("step_fields_dropped", turn, ", ".join(sorted(rest)))
-        return message
+        return {**message, **rest}
 
     def _first(self, turns: Sequence[Turn]) -> tuple[Message, int] | None:
         """One system message of instructions and the system turns behind them, as Gym makes it, and how many they are.
@@ -80,13 +78,10 @@ class Writing:
                 self._lose("parts_flattened", turn)
         return {"role": "system", "content": "\n\n".join(filter(None, texts))}, len(leading)
 
-    def _turn(self, at: int, turn: Turn) -> Iterator[Message]:
-        match turn.content:
-            case (Opaque(kind="message", value=value),) if self._own:
-                yield dict(value)
-                return
-        if turn.role == Role.EVENT:
-            self._lose("mark_dropped", turn)
+    def _turn(self, at: int, turn: Turn) -> Iterator[object]:
+        whole = whole_message(turn.content) if self._own else None
+        if whole is not None:
+            yield as_it_stood(whole)
             return
         if turn.model_calls == 0:
             self._lose("no_model_call", turn)
@@ -109,6 +104,8 @@ class Writing:
         said: Message = {}
         if isinstance(content, tuple) and rests is None:
             content, said = _beside(content, own=self._own)
+        elif isinstance(content, str) and _is_refusal(turn):
+            content, said = None, {"refusal": content}
         reasoning = list[str]()
         for thought in turn.thoughts:
             fields = object_in(thought.item).get(FIELDS)
@@ -227,6 +224,12 @@ def _beside(content: tuple[Part, ...], *, own: bool) -> tuple[Content | None, Me
     if len(kept) == 1 and isinstance(kept[0], Text):
         return kept[0].text, beside
     return tuple(kept) or None, beside
+
+
+def _is_refusal(turn: Turn) -> bool:
+    """True for words that stood as a refusal in an item of Responses."""
+    parts = (turn.item or {}).get("content")
+    return isinstance(parts, list) and len(parts) == 1 and object_in(parts[0]).get("type") == "refusal"
 
 
 def _text(content: Content | None) -> str | None:

@@ -4,7 +4,11 @@ import json
 from collections.abc import Iterable, Mapping
 
 from ng_capture.contracts.episode import Content, Json, Opaque, Part, Text, Tokens
-from ng_capture.records.json_text import SpelledObject, encode_json
+from ng_capture.contracts.items.tokens import read_tokens
+from ng_capture.records.json_text import SpelledObject
+
+_BARE = "bare "
+"""How the kind of a part begins that is no object."""
 
 
 def text_in(value: Json, *keys: str) -> str | None:
@@ -18,8 +22,22 @@ def others(value: Json, *known: str) -> Json | None:
 
 
 def opaque(kind: str, value: object) -> Opaque:
-    """A part of what is no object, or of one as it stands."""
-    return Opaque(kind, value if isinstance(value, dict) else {"value": value})
+    """A part of an object as it stands, or of what is none."""
+    return Opaque(kind, value) if isinstance(value, dict) else Opaque(f"{_BARE}{kind}", {"value": value})
+
+
+def as_it_stood(part: Opaque) -> object:
+    """What an opaque part was made of."""
+    bare = part.kind.startswith(_BARE) and part.value.keys() == {"value"}
+    return part.value["value"] if bare else dict(part.value)
+
+
+def whole_message(content: Content | None) -> Opaque | None:
+    """The part of a message that is opaque as a whole; None where it is another content."""
+    match content:
+        case (Opaque(kind="message" | "bare message") as part,):
+            return part
+    return None
 
 
 def arguments_text(value: object) -> str:
@@ -28,10 +46,7 @@ def arguments_text(value: object) -> str:
         return value
     if isinstance(value, SpelledObject):
         return value.text
-    try:
-        return json.dumps({} if value is None else value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return encode_json(value).decode()
+    return json.dumps({} if value is None else value, ensure_ascii=False)
 
 
 def joined(parts: Iterable[Part]) -> Content | None:
@@ -44,14 +59,4 @@ def joined(parts: Iterable[Part]) -> Content | None:
 
 def tokens_in(*carriers: Mapping[str, object]) -> Tokens | None:
     """The token fields as the model servers of Gym write them, from the first carrier that has any."""
-    for carrier in carriers:
-        prompt, generation = _list(carrier, "prompt_token_ids"), _list(carrier, "generation_token_ids")
-        log_probs, experts = _list(carrier, "generation_log_probs"), carrier.get("routed_experts")
-        if prompt is not None or generation is not None or log_probs is not None:
-            return Tokens(prompt, generation, log_probs, experts)  # type: ignore[arg-type]
-    return None
-
-
-def _list(carrier: Mapping[str, object], key: str) -> list[object] | None:
-    value = carrier.get(key)
-    return value if isinstance(value, list) else None
+    return next((tokens for carrier in carriers if (tokens := read_tokens(carrier)) is not None), None)

@@ -84,12 +84,14 @@ def _tell(history: History, value: object, options: Options, place: str, *, apar
     if role is None:
         history.say(Turn(Role.USER, (opaque("message", value),), place=place))
         return ()
-    content, losses = message.get("content"), tuple[Loss, ...]()
+    content, unknown = message.get("content"), others(message, "role", "content")
+    losses: tuple[Loss, ...] = tuple(Loss("step_fields_dropped", place, detail=name) for name in unknown or ())
     blocks = blocks_of(content)
     said = [block for block in blocks if kind_of(block) != RESULT]
     turn = None
     if said or not blocks:
-        turn, losses = _turn(role, content if len(said) == len(blocks) else said, options, place, None)
+        turn, found = _turn(role, content if len(said) == len(blocks) else said, options, place, None)
+        losses += found
         if apart:
             turn = msgspec.structs.replace(turn, item={**(turn.item or {}), "apart": True})
     first = bool(said) and kind_of(blocks[0]) != RESULT

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ng_capture.contracts.dialects.block_spelling import Block, Spelling
+from ng_capture.contracts.dialects.block_spelling import Spelling
+from ng_capture.contracts.dialects.fields import as_it_stood, whole_message
 from ng_capture.contracts.dialects.finishes import Finish
-from ng_capture.contracts.episode import Json, ModelCall, Opaque, Role, Turn
+from ng_capture.contracts.dialects.spelled import encode_spelled
+from ng_capture.contracts.episode import Json, ModelCall, Role, Turn
 from ng_capture.contracts.identity import made_id
 from ng_capture.contracts.items.linking import linked
 from ng_capture.contracts.losses import Loss
@@ -25,8 +27,8 @@ Message = dict[str, object]
 class Said(msgspec.Struct, frozen=True):
     """The system text and the messages of a request; `system` is None where there is none."""
 
-    system: str | list[Block] | None
-    messages: tuple[Message, ...]
+    system: str | list[object] | None
+    messages: tuple[object, ...]
 
 
 class Writing:
@@ -38,7 +40,7 @@ class Writing:
 
     def request(self, turns: Sequence[Turn]) -> Said:
         """All turns as history: neighbours of one side are one message, results stand before what the user says."""
-        system, messages = list[Turn](), list[Message]()
+        system, messages = list[Turn](), list[object]()
         for at, turn in enumerate(turns):
             if turn.role in (Role.SYSTEM, Role.DEVELOPER) and not self._stays(turn):
                 if len(system) < at:
@@ -52,9 +54,10 @@ class Writing:
         """The turn of the model as a response; `finish` is why it ended, unknown is null."""
         content = self._spelling(turn, self._call_ids(turn, at)).content()
         call = turn.call
+        known = call.response_id if call is not None else None
         envelope = object_in((turn.item or {}).get("envelope")) if self._own else {"stop_sequence": None}
         written: Message = {
-            "id": call.response_id if call and call.response_id else made_id("msg_", at, content),
+            "id": known or made_id("msg_", at, encode_spelled(content).decode()),
             "type": "message",
             "role": "assistant",
             "model": call.model if call and call.model else model,
@@ -64,14 +67,11 @@ class Writing:
         }
         return written
 
-    def _tell(self, messages: list[Message], at: int, turn: Turn) -> None:
-        if turn.role == Role.EVENT:
-            self._lose("mark_dropped", turn)
+    def _tell(self, messages: list[object], at: int, turn: Turn) -> None:
+        whole = whole_message(turn.content) if self._own else None
+        if whole is not None:
+            messages.append(as_it_stood(whole))
             return
-        match turn.content:
-            case (Opaque(kind="message", value=value),) if self._own:
-                messages.append(dict(value))
-                return
         if turn.model_calls == 0:
             self._lose("no_model_call", turn)
         call_ids = self._call_ids(turn, at)
@@ -88,7 +88,7 @@ class Writing:
         """True for a system turn that was a message among others."""
         return self._own and (turn.extra or {}).get("role") != "instructions"
 
-    def _system(self, turns: Sequence[Turn]) -> str | list[Block] | None:
+    def _system(self, turns: Sequence[Turn]) -> str | list[object] | None:
         for turn in turns:
             if turn.role == Role.DEVELOPER:
                 self._lose("developer_role", turn)
@@ -120,15 +120,16 @@ class Writing:
         self.losses.append(Loss(code, turn.place))
 
 
-def _add(messages: list[Message], role: str, content: str | list[Block], *, apart: bool = False) -> None:
+def _add(messages: list[object], role: str, content: str | list[object], *, apart: bool = False) -> None:
     """Put a content behind the messages, into the last one where that is of the same side."""
-    if apart or not messages or messages[-1].get("role") != role:
+    last = object_in(messages[-1]) if messages else {}
+    if apart or last.get("role") != role:
         messages.append({"role": role, "content": content})
     else:
-        messages[-1]["content"] = [*_blocks(messages[-1]["content"]), *_blocks(content)]
+        messages[-1] = {**last, "content": [*_blocks(last["content"]), *_blocks(content)]}
 
 
-def _blocks(content: object) -> list[Block]:
+def _blocks(content: object) -> list[object]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return content if isinstance(content, list) else []

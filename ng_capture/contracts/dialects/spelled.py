@@ -1,11 +1,12 @@
 """Inputs of tools as a document spells them, where its text is at hand (T-AN-5)."""
 
+import json
 from array import array
 from typing import Any
 
 import orjson
 
-from ng_capture.records.json_text import SpelledObject, elements, encode_json, members, respell
+from ng_capture.records.json_text import SpelledObject, elements, members, respell
 
 _WAY = frozenset({"request", "response", "messages", "content"})
 """What leads from a document of Messages to its blocks."""
@@ -35,7 +36,7 @@ def encode_spelled(value: object) -> bytes:
         return orjson.dumps(value, default=_as_spelled, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
     except (TypeError, ValueError):
         # an integer or half of a surrogate pair that orjson does not write
-        return encode_json(value)
+        return json.dumps(value, separators=(",", ":"), default=_as_spelled).encode("ascii")
 
 
 def _as_spelled(value: object) -> object:
@@ -44,6 +45,4 @@ def _as_spelled(value: object) -> object:
         return orjson.Fragment(respell(text) if "\n" in text or "\r" in text else text.encode())
     if isinstance(value, array):
         return value.tolist()
-    if isinstance(value, str):
-        return str(value)
     raise TypeError(type(value).__name__)

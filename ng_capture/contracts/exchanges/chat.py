@@ -8,7 +8,7 @@ from ng_capture.contracts.dialects.chat_parameters import written_parameters, wr
 from ng_capture.contracts.dialects.chat_writing import Writing, usage_written
 from ng_capture.contracts.dialects.spelled import encode_spelled
 from ng_capture.contracts.episode import Episode, Json, Turn
-from ng_capture.contracts.exchanges.pairs import LEFT_OUT, dialect_told, finish_told, left_out, pair_of, threads_of
+from ng_capture.contracts.exchanges.pairs import LEFT_OUT, finish_told, is_own, left_out, pair_of, threads_of
 from ng_capture.contracts.exchanges.reading import LINKING, Api, Document, pair_in
 from ng_capture.contracts.identity import made_id
 from ng_capture.contracts.interface import Contract, Feature, Head, Options, Reader, Writer, Written
@@ -71,7 +71,7 @@ def _write(episode: Episode, options: Options) -> Written:
 
 def _document(episode: Episode, options: Options) -> tuple[Json, list[Loss]]:
     """A pair, or the request alone where no call answers it, or the response alone where nothing was asked."""
-    own = dialect_told(episode) == DIALECT.name
+    own = is_own(episode, DIALECT.name)
     pair, writing = pair_of(episode.main), Writing(options, own=own)
     fields = written_parameters(episode.request, own=own)
     messages = writing.request(pair.history)
@@ -80,7 +80,7 @@ def _document(episode: Episode, options: Options) -> tuple[Json, list[Loss]]:
     written = [tool for each in tools if (tool := written_tool(each)) is not None]
     if written or episode.main.agent.tools == ():
         request["tools"] = written
-    losses = [*left_out(episode, pair), *_unwritten(pair.answer, len(tools) - len(written), fields.dropped)]
+    losses = [*left_out(episode, pair, own=own), *_unwritten(pair.answer, len(tools) - len(written), fields.dropped)]
     if messages or pair.answer is None or request:
         request["messages"] = messages
     if pair.answer is None:
@@ -93,10 +93,10 @@ def _document(episode: Episode, options: Options) -> tuple[Json, list[Loss]]:
 
 
 def _response(episode: Episode, answer: Turn, choice: Json) -> Json:
-    own, call = dialect_told(episode) == DIALECT.name, answer.call
+    own, call = is_own(episode, DIALECT.name), answer.call
     model = episode.main.agent.model
     response: dict[str, object] = {
-        "id": call.response_id if call and call.response_id else made_id("chatcmpl-", choice),
+        "id": call.response_id if call and call.response_id else made_id("chatcmpl-", encode_spelled(choice).decode()),
         "object": "chat.completion",
         **(object_in((answer.item or {}).get("envelope")) if own else {}),
         "model": call.model if call and call.model else model,
@@ -159,7 +159,7 @@ CHAT = Contract(
             "parts_flattened": Feature.SYSTEM,
             "reasoning_dropped": Feature.ENCRYPTED_REASONING,
             "reasoning_segments_joined": Feature.SUMMARIES,
-            "reasoning_signature_dropped": Feature.SIGNATURES,
+            "reasoning_signature_dropped": Feature.ENCRYPTED_REASONING,
             "reasoning_summary_dropped": Feature.SUMMARIES,
             "request_fields_dropped": Feature.REQUEST,
             "tokens_incomplete": Feature.TOKENS,

@@ -8,7 +8,7 @@ from ng_capture.contracts.dialects.messages_parameters import written_parameters
 from ng_capture.contracts.dialects.messages_writing import Writing, usage_written
 from ng_capture.contracts.dialects.spelled import encode_spelled, with_spelled_inputs
 from ng_capture.contracts.episode import Episode, Json
-from ng_capture.contracts.exchanges.pairs import LEFT_OUT, dialect_told, finish_told, left_out, pair_of, threads_of
+from ng_capture.contracts.exchanges.pairs import LEFT_OUT, finish_told, is_own, left_out, pair_of, threads_of
 from ng_capture.contracts.exchanges.reading import LINKING, Api, Document, pair_in
 from ng_capture.contracts.interface import Contract, Feature, Head, Options, Reader, Writer, Written
 from ng_capture.contracts.losses import Loss
@@ -68,7 +68,7 @@ def _write(episode: Episode, options: Options) -> Written:
 
 def _document(episode: Episode) -> tuple[Json, list[Loss]]:
     """A pair, or the request alone where no call answers it, or the response alone where nothing was asked."""
-    own = dialect_told(episode) == DIALECT.name
+    own = is_own(episode, DIALECT.name)
     pair, writing = pair_of(episode.main), Writing(own=own)
     fields = written_parameters(episode.request, own=own)
     said = writing.request(pair.history)
@@ -79,7 +79,7 @@ def _document(episode: Episode) -> tuple[Json, list[Loss]]:
     written = [tool for each in tools if (tool := written_tool(each)) is not None]
     if written or (tools and own) or episode.main.agent.tools == ():
         request["tools"] = written
-    losses = [*left_out(episode, pair), *_unwritten(episode, len(tools) - len(written), fields.dropped)]
+    losses = [*left_out(episode, pair, own=own), *_unwritten(episode, len(tools) - len(written), fields.dropped)]
     if said.messages or pair.answer is None or request:
         request["messages"] = list(said.messages)
     if pair.answer is None:
@@ -119,12 +119,13 @@ MESSAGES = Contract(
                     Feature.SIGNATURES,
                     Feature.SUMMARIES,
                 ),
-                *(Feature.PARTS, Feature.MEDIA, Feature.OTHER_CONTENT, Feature.ANY_ARGUMENTS, Feature.UNLINKED_RESULTS),
-                *(Feature.FAILED_RESULTS, Feature.TOOLS, Feature.SERVER_TOOLS, Feature.USAGE, Feature.CACHE_WRITES),
-                *(Feature.FINISH, Feature.REQUEST, Feature.COPIED, Feature.REWARD, Feature.ROW, Feature.METADATA),
+                *(Feature.PARTS, Feature.MEDIA, Feature.OTHER_CONTENT, Feature.OTHER_ITEMS, Feature.ANY_ARGUMENTS),
+                *(Feature.UNLINKED_RESULTS, Feature.FAILED_RESULTS, Feature.TOOLS, Feature.SERVER_TOOLS, Feature.USAGE),
+                *(Feature.CACHE_WRITES, Feature.FINISH, Feature.REQUEST, Feature.COPIED, Feature.REWARD, Feature.ROW),
+                Feature.METADATA,
             }
         ),
-        losses=frozenset({*LINKING, "think_tags_split", "stream_rebuilt"}),
+        losses=frozenset({*LINKING, "step_fields_dropped", "stream_rebuilt", "think_tags_split"}),
     ),
     writer=Writer(
         write=_write,

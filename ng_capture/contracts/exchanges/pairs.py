@@ -4,12 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from ng_capture.contracts.dialects.beside import fields_beside
 from ng_capture.contracts.dialects.finishes import Finish, finish_of
 from ng_capture.contracts.episode import Episode, ModelCall, Role, Thread, Turn
 from ng_capture.contracts.interface import Feature, Options
 from ng_capture.contracts.losses import Loss
 from ng_capture.records.json_text import object_in
 from ng_capture.records.usage import UNKNOWN_USAGE
+
+_OF_CALLS = ("capture", "atof")
+"""Contracts that hold requests and responses of any dialect."""
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -56,12 +60,10 @@ def finish_told(episode: Episode, answer: Turn) -> Finish | None:
     return "stop" if whole and response.get("status") in (None, "completed") else None
 
 
-def dialect_told(episode: Episode) -> str | None:
-    """The one dialect that all its calls were made in; None where there are several, or nobody knows."""
+def is_own(episode: Episode, dialect: str) -> bool:
+    """True where the turns were read from requests and responses of one dialect: what they kept of those goes back."""
     told = {turn.call.dialect for turn in episode.main.turns if turn.call is not None and turn.call.dialect is not None}
-    if not told:
-        return episode.contract
-    return told.pop() if len(told) == 1 else None
+    return episode.contract == dialect if not told else told == {dialect} and episode.contract in (dialect, *_OF_CALLS)
 
 
 def threads_of(episode: Episode, options: Options) -> tuple[list[Episode], tuple[Loss, ...]]:
@@ -78,8 +80,11 @@ def _embedded(thread: Thread) -> Iterator[Thread]:
         yield from _embedded(each)
 
 
-def left_out(episode: Episode, pair: Pair) -> Iterator[Loss]:
-    """What a request and a response have no place for, whatever their dialect."""
+def left_out(episode: Episode, pair: Pair, *, own: bool = False, joined: bool = False) -> Iterator[Loss]:
+    """What a request and a response have no place for, whatever their dialect.
+
+    `own` tells that all that messages held goes back, `joined` that the rollout's id and its reward stand beside them.
+    """
     thread = episode.main
     for code, turns in (
         ("usage_dropped", [turn for turn in pair.history if turn.call and turn.call.usage != UNKNOWN_USAGE]),
@@ -89,12 +94,12 @@ def left_out(episode: Episode, pair: Pair) -> Iterator[Loss]:
     ):
         if turns:
             yield Loss(code, turns[0].place, len(turns))
-    yield from _of_steps(thread.turns)
-    if episode.reward is not None:
+    yield from _of_steps(thread.turns, own=own)
+    if episode.reward is not None and not joined:
         yield Loss("reward_dropped")
     if episode.row:
         yield Loss("row_fields_dropped", detail=", ".join(sorted(episode.row)))
-    names = [name for name, value in _unwritten(episode) if value]
+    names = [name for name, value in _unwritten(episode) if value and not (joined and name == "rollout_id")]
     if names:
         yield Loss("metadata_dropped", detail=", ".join(names))
     if episode.omitted:
@@ -107,10 +112,10 @@ def _timed(turn: Turn) -> bool:
     return turn.timestamp is not None or any(time is not None for time in times)
 
 
-def _of_steps(turns: Sequence[Turn]) -> Iterator[Loss]:
+def _of_steps(turns: Sequence[Turn], *, own: bool) -> Iterator[Loss]:
     told: dict[str, list[Turn]] = {}
     for turn in turns:
-        for name in _fields(turn):
+        for name in (*_fields(turn), *(() if own else fields_beside(turn))):
             told.setdefault(name, []).append(turn)
     for name, found in told.items():
         yield Loss("step_fields_dropped", found[0].place, len(found), name)

@@ -1,22 +1,21 @@
 """Documents of an API read: a request, a response, a pair of both, or a bare list of messages (contracts.md 4)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
+from ng_capture.contracts.dialects.beside import WEIGHT
 from ng_capture.contracts.dialects.fields import others, text_in
 from ng_capture.contracts.dialects.interface import Answered, Asked, Dialect
+from ng_capture.contracts.dialects.streamed import unstreamed
 from ng_capture.contracts.documents import Found, values_in
 from ng_capture.contracts.episode import Agent, Episode, Json, Thread, Turn
 from ng_capture.contracts.interface import Options, Read, Refused
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.rules import Fault
 from ng_capture.contracts.sources import Source
-from ng_capture.records.assembling import assemble, is_rebuilt
 from ng_capture.records.json_text import object_in, printable
-from ng_capture.records.raw_call import raw_call_of
-from ng_capture.records.streams import stream_events
 
 LINKING = ("item_order_changed", "link_ambiguous", "link_by_position", "output_unlinked")
 """What linking results to calls may report."""
@@ -74,7 +73,7 @@ class Api(msgspec.Struct, frozen=True):
             answered = self.dialect.answered(document.response, options)
         turns = [_placed(turn, document.request_place) for turn in asked.turns]
         if document.spoken:
-            turns = [msgspec.structs.replace(turn, copied=False) if _says(turn) else turn for turn in turns]
+            turns = [msgspec.structs.replace(turn, copied=False) if _is_output(turn) else turn for turn in turns]
         if answered.turn is not None:
             turns.append(_placed(answered.turn, document.response_place))
         losses = (
@@ -109,27 +108,20 @@ def pair_in(value: object, dialect: str) -> Document | None:
     """A pair: fields `request` and `response`, or one of them; a response that is a text is the text of its stream."""
     if not isinstance(value, dict) or not ({"request", "response"} & value.keys()):
         return None
-    response, losses = value.get("response"), tuple[Loss, ...]()
-    if isinstance(response, str):
-        response, losses = _streamed(response, dialect)
+    whole = unstreamed(value, dialect)
     return Document(
         request=object_in(value.get("request")),
-        response=object_in(response),
+        response=object_in(whole.value.get("response")),
         request_place="/request",
         response_place="/response",
         rest=others(value, "request", "response"),
-        losses=losses,
+        losses=whole.losses,
     )
 
 
-def _streamed(text: str, dialect: str) -> tuple[Mapping[str, object], tuple[Loss, ...]]:
-    events = stream_events(text)
-    cut = raw_call_of({"response_raw": text, "dialect": dialect}, 0, 0).stream_truncated or is_rebuilt(events)
-    return assemble(events), (Loss("stream_rebuilt", "/response"),) if cut else ()
-
-
-def _says(turn: Turn) -> bool:
-    return turn.content is not None or bool(turn.thoughts or turn.calls)
+def _is_output(turn: Turn) -> bool:
+    """True for a turn of a conversation that says something, and is not marked as nothing to learn from."""
+    return (turn.content is not None or bool(turn.thoughts or turn.calls)) and (turn.item or {}).get(WEIGHT) != 0
 
 
 def _placed(turn: Turn, before: str) -> Turn:

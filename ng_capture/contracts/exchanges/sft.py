@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ng_capture.contracts.dialects.thinking import with_think_tags
 from ng_capture.contracts.dialects.tools import definition_of
-from ng_capture.contracts.episode import Content, Episode, Json, Media, Opaque, Part, Role, Text, Tool, Turn
+from ng_capture.contracts.episode import Content, Episode, Json, Media, Opaque, Part, Role, Text, Tool, ToolCall, Turn
 from ng_capture.contracts.exchanges.pairs import LEFT_OUT, Pair, left_out, threads_of
 from ng_capture.contracts.interface import Contract, Feature, Options, Thinking, Writer, Written
 from ng_capture.contracts.items.linking import linked
@@ -24,7 +24,12 @@ def _write(episode: Episode, options: Options) -> Written:
     for each in episodes:
         writing = _Writing(options)
         rows.append(encode_json(writing.row(each)))
-        losses = (*losses, *left_out(each, Pair(each.main.turns, None)), *_unwritten(each), *writing.losses)
+        losses = (
+            *losses,
+            *left_out(each, Pair(each.main.turns, None), joined=True),
+            *_unwritten(each),
+            *writing.losses,
+        )
     return Written(tuple(rows), losses)
 
 
@@ -78,14 +83,7 @@ class _Writing:
         if any(reasoning):
             told["reasoning_content"] = printable(_LINE.join(reasoning))
         if turn.calls:
-            told["tool_calls"] = [
-                {
-                    "id": printable(call.call_id or ""),
-                    "type": "function",
-                    "function": {"name": printable(call.name), "arguments": printable(call.arguments)},
-                }
-                for call in turn.calls
-            ]
+            told["tool_calls"] = [_called(call) for call in turn.calls]
         return {**told, "weight": self._weight(turn)} if role == Role.ASSISTANT else told
 
     def _weight(self, turn: Turn) -> int:
@@ -134,6 +132,13 @@ class _Writing:
         self.losses.append(Loss(code, turn.place, detail=detail))
 
 
+def _called(call: ToolCall) -> Json:
+    """A call; an id that nobody knows is left out."""
+    function = {"name": printable(call.name), "arguments": printable(call.arguments)}
+    told: Message = {"type": "function", "function": function}
+    return told if call.call_id is None else {"id": printable(call.call_id), **told}
+
+
 def _unwritten(episode: Episode) -> Iterator[Loss]:
     if episode.request:
         yield Loss("request_fields_dropped", detail=", ".join(sorted(episode.request)))
@@ -164,7 +169,7 @@ SFT = Contract(
             "parts_flattened": Feature.PARTS,
             "reasoning_dropped": Feature.ENCRYPTED_REASONING,
             "reasoning_segments_joined": Feature.SUMMARIES,
-            "reasoning_signature_dropped": Feature.SIGNATURES,
+            "reasoning_signature_dropped": Feature.ENCRYPTED_REASONING,
             "reasoning_summary_dropped": Feature.SUMMARIES,
             "request_fields_dropped": Feature.REQUEST,
             "tokens_dropped": Feature.TOKENS,

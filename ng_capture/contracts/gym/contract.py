@@ -11,7 +11,9 @@ from ng_capture.contracts.interface import Contract, Feature, Head, Options, Pro
 
 
 def recognises(head: Head) -> bool:
-    """True for a finished row: a request that was run, with its response or what Gym saw of it."""
+    """True for a finished row: what names its rollout, or a request that was run with its response or reward."""
+    if head.has("_ng_rollout_id") or head.has("_ng_task_index"):
+        return True
     return head.has(PARAMETERS) and (head.has(RESPONSE) or head.has("ng_trajectory") or head.has("reward"))
 
 
@@ -40,6 +42,6 @@ GYM = Contract(
     writer=Writer(
         write=write,
         suffix=".rows.jsonl",
-        losses=WRITTEN | {"tools_dropped": Feature.TOOLS, "copied_context": Feature.COPIED},
+        losses=WRITTEN | {"tools_dropped": Feature.TOOLS, "copied_context": Feature.COPIED, "usage_unknown": None},
     ),
 )

@@ -19,6 +19,7 @@ PARAMETERS = frozenset(
 )
 """The parameters that Gym's request has besides input, instructions and tools; it refuses any other."""
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_FUNCTION = {"type": "function", "parameters": None, "strict": None}
 _ECHOED = ("max_output_tokens", "temperature", "top_p")
 
 
@@ -26,17 +27,20 @@ def written_parameters(request: Json | None, lose: Callable[[Loss], None]) -> di
     """The parameters that Gym takes; a null says nothing and is left out, since Gym refuses some."""
     told = {key: value for key, value in (request or {}).items() if value is not None}
     for key in sorted(told.keys() - PARAMETERS):
-        lose(Loss("request_fields_dropped", f"/{key}", detail=key))
+        lose(Loss("request_fields_dropped", detail=key))
     return {key: value for key, value in told.items() if key in PARAMETERS}
 
 
-def written_tools(tools: Iterable[Tool] | None, lose: Callable[[Loss], None]) -> list[Json]:
-    """The tools as Responses define them; one of another API that is no function is left out."""
+def written_tools(tools: Iterable[Tool] | None, own: bool, lose: Callable[[Loss], None]) -> list[Json]:
+    """The tools as Responses define them; those of a row that is `own` as they stood.
+
+    Gym wants to be told what a function may leave out. A tool of another API that is no function is left out.
+    """
     written = list[Json]()
     for tool in tools or ():
         definition = definition_of(tool)
         if tool.dialect == "responses":
-            written.append(tool.value)
+            written.append({**(_FUNCTION if tool.function and not own else {}), **tool.value})
         elif definition is None:
             lose(Loss("tool_definition_not_function", detail=tool.name))
         else:
@@ -47,31 +51,44 @@ def written_tools(tools: Iterable[Tool] | None, lose: Callable[[Loss], None]) ->
     return written
 
 
-def written_response(
-    episode: Episode, output: list[Json], usage: Json | None, response_id: str, lose: Callable[[Loss], None]
+def envelope_of(episode: Episode, own: bool) -> Json | None:
+    """The envelope as it stood: of a row, or of one that went through another contract; None where none stood."""
+    stood = episode.response
+    return stood if stood is not None and (own or stood.get("object") == "response") else None
+
+
+def same_response(episode: Episode, envelope: Json, output: list[Json], usage: object) -> Json:
+    """The response in the envelope in which it stood."""
+    whole = {**envelope, "output": output}
+    if usage is not None or "usage" in envelope:
+        whole["usage"] = usage
+    model = model_of(episode.main)
+    return whole if model is None else {**whole, "model": model}
+
+
+def new_response(
+    episode: Episode, output: list[Json], usage: object, response_id: str, lose: Callable[[Loss], None]
 ) -> Json:
-    """The response; its envelope as it stood, else what the episode says in the defaults of Gym."""
+    """The response in an envelope of what the episode says, in the defaults of Gym."""
     fresh = [turn for turn in episode.main.turns if turn.fresh]
-    if episode.response is not None and episode.response.get("object") == "response":
-        envelope, unknown = dict(episode.response), ""
-    else:
-        unknown = "unknown"
-        request = episode.request or {}
-        choice = request.get("tool_choice")
-        envelope = {
-            "id": response_id,
-            "object": "response",
-            "created_at": next((at for turn in reversed(fresh) if (at := seconds_of(turn)) is not None), 0.0),
-            "parallel_tool_calls": any(len(turn.calls) > 1 for turn in fresh),
-            "tool_choice": "auto" if choice is None else choice,
-            "tools": written_tools(episode.main.agent.tools, lambda _: None),
-            **{key: request[key] for key in _ECHOED if request.get(key) is not None},
-            **_status(episode),
-        }
-        ended = [turn for turn in fresh if turn.call is not None and turn.call.finish_reason is not None]
-        if ended:
-            lose(Loss("finish_reason_dropped", ended[0].place, len(ended)))
-    return {**envelope, "model": model_of(episode.main) or unknown, "output": output, "usage": usage}
+    request = episode.request or {}
+    choice = request.get("tool_choice")
+    ended = [turn for turn in fresh if turn.call is not None and turn.call.finish_reason is not None]
+    if ended:
+        lose(Loss("finish_reason_dropped", ended[0].place, len(ended)))
+    return {
+        "id": response_id,
+        "object": "response",
+        "created_at": next((at for turn in reversed(fresh) if (at := seconds_of(turn)) is not None), 0.0),
+        "parallel_tool_calls": any(len(turn.calls) > 1 for turn in fresh),
+        "tool_choice": "auto" if choice is None else choice,
+        "tools": written_tools(episode.main.agent.tools, False, lambda _: None),
+        **{key: request[key] for key in _ECHOED if request.get(key) is not None},
+        **_status(episode),
+        "model": model_of(episode.main) or "unknown",
+        "output": output,
+        "usage": usage,
+    }
 
 
 def model_of(thread: Thread) -> str | None:

@@ -48,12 +48,14 @@ def told_by_turns(trajectory: Trajectory, invocation: Invocation, split_think: b
     records = trajectory.turns_of(invocation)
     items = invocation.conversation
     place = f"/ng_trajectory/invocations/{invocation.place}/conversation"
+    if not records:
+        return Told.inferred_from(grouped(items, place, split_think=split_think))
     first = min((record.first for record in records if record.first is not None), default=len(items))
     makers = _makers(records, len(items))
     made = grouped(items, place, fresh_from=first, bounds=makers, split_think=split_think)
     turns = tuple(_told_turn(trajectory, turn, makers[at]) for turn, at in zip(made.turns, made.starts, strict=True))
     inferred = sum(turn.fresh and turn.model_calls is None for turn in turns)
-    return Told(turns, made.losses, inferred, made.order if made.reordered else ())
+    return Told(turns, made.losses, inferred, made.order, made.history)
 
 
 def _makers(records: Iterable[TurnRecord], length: int) -> list[TurnRecord | None]:

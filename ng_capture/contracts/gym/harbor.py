@@ -12,6 +12,7 @@ from ng_capture.contracts.items.parts import write_content
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.rules import Fault
 from ng_capture.records.json_text import encode_json
+from ng_capture.records.usage import UNKNOWN_USAGE
 
 _ENVELOPE: Json = {
     "created_at": 0.0,
@@ -157,12 +158,15 @@ def _usage(episode: Episode) -> Json:
 
 
 def _dropped(episode: Episode) -> Iterator[Loss]:
-    """The turns that the mapping passes over."""
+    """What the mapping passes over, and what it makes up."""
     leading = True
     for turn in episode.main.turns:
         leading = leading and turn.role == Role.USER
         if turn.role not in (Role.ASSISTANT, Role.USER) or (turn.role == Role.USER and not leading):
             yield Loss("step_fields_dropped", turn.place, detail=f"a step of the {turn.role}")
+    totals = episode.main.totals.usage if episode.main.totals is not None else UNKNOWN_USAGE
+    if totals.partial:
+        yield Loss("usage_unknown")
     if episode.main.subagents:
         yield Loss("subagent_dropped", count=len(episode.main.subagents))
     if episode.main.agent.tools:

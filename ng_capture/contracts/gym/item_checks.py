@@ -1,7 +1,7 @@
 """Every rule on single items, as Gym's models have them (contracts.md 4.0), and on what they drop without a word."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -68,9 +68,9 @@ def broken_item(item: object, path: str, side: SideName) -> Iterator[Broken]:
         yield "item.type_missing", "Gym wants the type of every item of an output", path
     elif kind is None or kind == "message":
         yield from _message(item, path)
-    elif kind in ITEMS:
-        yield from _fields(item, ITEMS[str(kind)], path, "item")
-        yield from _inside(str(kind), item, path)
+    elif isinstance(kind, str) and kind in ITEMS:
+        yield from _fields(item, ITEMS[kind], path, "item")
+        yield from _inside(kind, item, path)
     elif not isinstance(kind, str) or not _is_known(kind, side):
         yield "item.type_unknown", f"{kind!r} is no type of an item of an {side}", f"{path}/type"
     yield from _tokens(item, path)
@@ -83,18 +83,22 @@ def _is_known(kind: str, side: SideName) -> bool:
 def _message(item: Json, path: str) -> Iterator[Broken]:
     """A message; which of three it is follows from its role and its content."""
     role, content = item.get("role"), item.get("content")
-    if role not in _ROLES:
+    if not _is_one_of(role, _ROLES):
         yield "item.field_type", f"role {role!r}, not one of {', '.join(sorted(_ROLES))}", f"{path}/role"
         return
     put_out = role == "assistant" and isinstance(content, list) and _is_output(content, item)
-    put_in = role != "assistant" and isinstance(content, list) and item.get("status") in _STATUSES
+    put_in = role != "assistant" and isinstance(content, list) and _is_one_of(item.get("status"), _STATUSES)
     yield from _fields(item, _PUT_OUT if put_out else _PUT_IN if put_in else _EASY, path, "item")
     if isinstance(content, list):
         yield from _parts(content, _OUTPUT_PARTS if put_out else _INPUT_PARTS, f"{path}/content")
 
 
 def _is_output(content: list[object], item: Json) -> bool:
-    return object_in(content[0]).get("type") in _OUTPUT_PARTS if content else isinstance(item.get("id"), str)
+    return _is_one_of(object_in(content[0]).get("type"), _OUTPUT_PARTS) if content else isinstance(item.get("id"), str)
+
+
+def _is_one_of(value: object, names: Container[str]) -> bool:
+    return isinstance(value, str) and value in names
 
 
 def _inside(kind: str, item: Json, path: str) -> Iterator[Broken]:
@@ -122,7 +126,7 @@ def _fields(value: Json, fields: Fields, path: str, of: str) -> Iterator[Broken]
         if not isinstance(value.get(name), (*_TYPES[kind], _NONE)):
             yield f"{of}.field_type", f"{name} is {_named(value[name])}, not {kind}", f"{path}{pointer(name)}"
     status = value.get("status")
-    if "status" in fields.known and status is not None and status not in _STATUSES:
+    if "status" in fields.known and status is not None and not _is_one_of(status, _STATUSES):
         yield f"{of}.field_type", f"status {status!r}", f"{path}/status"
     known = {"type", *fields.needed, *fields.free, *fields.known, *TOKEN_FIELDS}
     for name in value:
@@ -147,6 +151,9 @@ def _tokens(item: Json, path: str) -> Iterator[Broken]:
     missing = [key for key in TOKEN_KEYS if key not in item]
     if missing:
         yield "tokens.partial", f"without {', '.join(missing)}: all token fields or none", path
+    empty = [key for key in held if item[key] == []]
+    if empty:
+        yield "tokens.empty", f"no tokens in {', '.join(empty)}", path
     for key in held:
         yield from _array(item[key], key, path)
     if not _is_carrier(item):
@@ -157,7 +164,7 @@ def _tokens(item: Json, path: str) -> Iterator[Broken]:
 
 
 def _is_carrier(item: Json) -> bool:
-    return item.get("type", "message") in CARRIERS
+    return _is_one_of(item.get("type", "message"), CARRIERS)
 
 
 def _array(value: object, key: str, path: str) -> Iterator[Broken]:
@@ -166,9 +173,7 @@ def _array(value: object, key: str, path: str) -> Iterator[Broken]:
         yield "tokens.null", "null; a field of no tokens is left out", here
     elif not isinstance(value, list):
         yield "tokens.type", f"{_named(value)}, not a list", here
-    elif not value:
-        yield "tokens.empty", "no tokens", here
-    else:
+    elif value:
         numbers = (int, float) if key == "generation_log_probs" else (int,)
         wrong = next((at for at, each in enumerate(value) if type(each) not in numbers), None)
         if wrong is not None:

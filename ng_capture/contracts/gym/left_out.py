@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
+from ng_capture.contracts.dialects.beside import fields_beside
 from ng_capture.contracts.episode import Episode, ModelCall, Thread, Turn
 from ng_capture.contracts.gym.envelope import model_of
 from ng_capture.contracts.losses import Loss
 from ng_capture.records.usage import UNKNOWN_USAGE
 
-_WRITTEN = frozenset({"role", "messages"})
-"""Extras of a turn that items say."""
+_WRITTEN = frozenset({"role", "messages", "tokens", "ng_capture"})
+"""Extras of a turn that items say, or that are our own."""
 
 
 def left_out(episode: Episode) -> Iterator[Loss]:
@@ -43,7 +44,8 @@ def _fields(turn: Turn, thread: Thread, several: bool) -> Iterator[str]:
         yield "metrics"
     if turn.reasoning_effort is not None:
         yield "reasoning_effort"
-    if turn.extra is not None and turn.extra.keys() - _WRITTEN:
+    yield from fields_beside(turn)
+    if (turn.extra or {}).keys() - _WRITTEN - ({"context_management"} if _is_compaction(turn) else set()):
         yield "extra"
     if any(each.extra for each in turn.calls):
         yield "tool_calls.extra"
@@ -51,6 +53,11 @@ def _fields(turn: Turn, thread: Thread, several: bool) -> Iterator[str]:
         yield "observation.extra"
     if any(each.subagents for each in turn.results):
         yield "subagent_trajectory_ref"
+
+
+def _is_compaction(turn: Turn) -> bool:
+    """True for an item that says itself how it changes what later calls see."""
+    return isinstance(turn.content, tuple) and [getattr(part, "kind", None) for part in turn.content] == ["compaction"]
 
 
 def _unwritten(thread: Thread) -> Iterator[tuple[str, object]]:

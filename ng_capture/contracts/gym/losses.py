@@ -46,6 +46,7 @@ WRITTEN: dict[str, Feature | None] = {
     "item_type_opaque": Feature.OTHER_ITEMS,
     "item_type_mapped": Feature.OTHER_ITEMS,
     "content_type_unsupported": Feature.OTHER_CONTENT,
+    "parts_flattened": Feature.PARTS,
     "media_omitted": Feature.MEDIA,
     "is_error_dropped": Feature.FAILED_RESULTS,
     "link_by_position": Feature.UNLINKED_RESULTS,

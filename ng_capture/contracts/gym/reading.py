@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ng_capture.contracts.dialects.fields import text_in
-from ng_capture.contracts.dialects.responses import instructions, splits_think, tools
+from ng_capture.contracts.dialects.responses import instructions, splits_think
 from ng_capture.contracts.documents import Found, values_in
 from ng_capture.contracts.episode import Agent, Episode, Json, Thread, Totals
 from ng_capture.contracts.gym.agents import Agents, agents_told
@@ -14,7 +14,6 @@ from ng_capture.contracts.gym.rules import fault
 from ng_capture.contracts.gym.trajectory import captured_calls, read_trajectory
 from ng_capture.contracts.interface import Options, Profile, Read, Refused
 from ng_capture.contracts.items.parts import without
-from ng_capture.contracts.items.turns import ORDER
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.responses.conversation import (
     Conversation,
@@ -23,6 +22,8 @@ from ng_capture.contracts.responses.conversation import (
     envelope_in,
     parameters_in,
     side_of,
+    thread_extra,
+    tools_in,
 )
 from ng_capture.contracts.sources import Source
 from ng_capture.records.json_text import object_in
@@ -95,7 +96,7 @@ class _Row:
             reward=number(row.get("reward")),
             request=parameters_in(request),
             response=envelope_in(self._response.value),
-            row=without(row, PARAMETERS, RESPONSE, NOTES),
+            row=without(row, NOTES, *(side for side in (PARAMETERS, RESPONSE) if object_in(row.get(side)))),
             truncated=True if self._response.value.get("status") == "incomplete" else None,
         )
 
@@ -103,7 +104,7 @@ class _Row:
         # Gym's export adds up what the calls used, whatever the response says
         used, strict = self.conversation.call.usage, self._options.profile is Profile.STRICT
         name = text_in(object_in(self._row.get("agent_ref")), "name")
-        offered = tools(self._request.value.get("tools")) or tools(self._response.value.get("tools")) or None
+        offered = tools_in(self._request.value, self._response.value)
         return Thread(
             turns=self.conversation.turns,
             agent=Agent(name, text_in(noted, "agent_version"), self.conversation.model, offered),
@@ -116,8 +117,7 @@ class _Row:
         )
 
     def _extra(self, strict: bool) -> Json:
-        order = self.conversation.order
-        extra: dict[str, object] = {NOTES: {ORDER: list(order)}} if order else {}
+        extra = thread_extra(self.conversation, self._request.value, self._response.value)
         if self._agents is None or self._trajectory is None:
             return extra
         return {"nemo_gym": gym_extra(self._row, self._trajectory, self.conversation.turns, strict), **extra}

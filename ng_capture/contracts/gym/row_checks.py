@@ -146,12 +146,13 @@ def _links(params: Json, response: Json) -> Iterator[Broken]:
 
 
 def _repeated_ids(response: Json) -> Iterator[Broken]:
-    seen = set[tuple[object, str]]()
+    seen = set[tuple[str, str]]()
     for at, item in enumerate(objects_in(response.get("output"))):
         item_id = item.get("id")
         if not isinstance(item_id, str):
             continue
         # a call and its output may share one, as some agents write them
-        if (item.get("type"), item_id) in seen:
+        named = (str(item.get("type")), item_id)
+        if named in seen:
             yield "item.id_repeated", f"{item_id} is the id of another item", f"{_RESPONSE}/output{pointer(at)}"
-        seen.add((item.get("type"), item_id))
+        seen.add(named)

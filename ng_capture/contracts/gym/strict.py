@@ -18,9 +18,9 @@ from ng_capture.records.json_text import encode_json
 def write_strict(episode: Episode, options: Options) -> Written | Refused:
     """A row whose response is the one that Gym scores, or every reason why there is none."""
     counted = strict_usage(episode.main)
-    faults = (*strict_faults(episode), *counted.faults)
+    faults = [*strict_faults(episode), *counted.faults]
     if faults:
-        return Refused(faults)
+        return Refused(tuple(sorted(faults, key=lambda fault: fault.step or 0)))
     seed = identity_seed(episode)
     steps = [turn for turn in episode.main.turns if turn.role == Role.ASSISTANT]
     response = {
@@ -37,7 +37,7 @@ def write_strict(episode: Episode, options: Options) -> Written | Refused:
     }
     row: dict[str, object] = {
         **(episode.row or {}),
-        "responses_create_params": pair_of(episode, options).request,
+        "responses_create_params": pair_of(episode, options).request or {"input": []},
         "response": response,
     }
     if episode.reward is not None:
@@ -79,15 +79,9 @@ def _calls_and_results(turn: Turn, seed: str) -> Iterator[Json]:
             "status": "completed",
         }
     for place, result in enumerate(turn.results):
-        structured = structured_result(result.extra)
-        output = [{"type": "input_text", "text": text} for text in _texts(result.content)]
         yield {
             "call_id": result.call_id,
-            "output": output
-            if isinstance(result.content, tuple)
-            else result.content
-            if structured is None
-            else structured,
+            "output": _result(result),
             "type": "function_call_output",
             "id": strict_id(seed, "function-output", result.call_id or "", str(place)),
             "status": "completed",

@@ -5,7 +5,7 @@ import msgspec
 from ng_capture.contracts.episode import Json, Thread, Turn
 from ng_capture.contracts.losses import Loss
 from ng_capture.records.json_text import object_in
-from ng_capture.records.usage import UNKNOWN_USAGE, Usage, total_usage
+from ng_capture.records.usage import UNKNOWN_USAGE, Usage, decode_usage, total_usage
 
 _DETAILS = ("input_tokens_details", "output_tokens_details")
 
@@ -13,21 +13,27 @@ _DETAILS = ("input_tokens_details", "output_tokens_details")
 class Counted(msgspec.Struct, frozen=True):
     """The usage of a response as Gym spells it, None where it is unknown, and what it does not say."""
 
-    usage: Json | None
+    usage: object
     losses: tuple[Loss, ...] = ()
 
 
-def count_usage(thread: Thread) -> Counted:
-    """The totals where they are known, else the sum over fresh steps where each is known; never a part of it."""
+def count_usage(thread: Thread, envelope: Json | None, own: bool) -> Counted:
+    """The totals where they are known, else the sum over fresh steps where each is known; never a part of it.
+
+    The usage of an envelope stands as it stood where it says the same, or where the row is `own`: nobody changed it.
+    """
     totals = thread.totals.usage if thread.totals is not None else UNKNOWN_USAGE
-    own = own_usage(thread)
-    usage = own if totals.partial else totals
-    if usage.tokens_in is None or usage.tokens_out is None:
-        told = [Loss("usage_dropped", detail="a part of the counts")] if usage != UNKNOWN_USAGE else []
-        return Counted(None, tuple(told))
+    counted = own_usage(thread)
     losses = list[Loss]()
-    if _exceeds(totals, own):
-        losses.append(Loss("usage_includes_subagents", detail=f"{_told(totals)}; the steps: {_told(own)}"))
+    if _exceeds(totals, counted):
+        losses.append(Loss("usage_includes_subagents", detail=f"{_told(totals)}; the steps: {_told(counted)}"))
+    if envelope is not None and (own or decode_usage(object_in(envelope.get("usage"))) == totals):
+        return Counted(envelope.get("usage"), tuple(losses))
+    usage = counted if totals.partial else totals
+    if usage.tokens_in is None or usage.tokens_out is None:
+        if totals != UNKNOWN_USAGE or any(turn.call and turn.call.usage != UNKNOWN_USAGE for turn in thread.turns):
+            losses.append(Loss("usage_dropped", detail="a part of the counts"))
+        return Counted(None, tuple(losses))
     if usage.cache_creation_tokens:
         losses.append(Loss("cache_write_dropped", detail=str(usage.cache_creation_tokens)))
     extra = (thread.totals.extra if thread.totals is not None else None) or {}

@@ -15,6 +15,7 @@ PART_TYPES = frozenset(
         "output_audio",
         "computer_screenshot",
         "output_text",
+        "refusal",
         "output",
         "value",
     }

@@ -75,9 +75,21 @@ def write_content(content: Content | None, parts: Sequence[Json] | None, text_ty
             return content
         if parts == () or parts == []:
             return [] if not content else [_written(Text(content), {}, text_type)]
-        return [_written(Text(content), parts[0] if parts and len(parts) == 1 else {}, text_type)]
-    rests = parts if parts is not None and len(parts) == len(content) else [{}] * len(content)
-    return [_written(part, rest, text_type) for part, rest in zip(content, rests, strict=True)]
+        return write_content((Text(content),), parts, text_type, plain)
+    rests = rests_in(parts, len(content)) or [{}] * len(content)
+    fitting = (rest if _fits(part, rest) else {} for part, rest in zip(content, rests, strict=True))
+    return [_written(part, rest, text_type) for part, rest in zip(content, fitting, strict=True)]
+
+
+def rests_in(value: object, number: int) -> list[Json] | None:
+    """What is left of so many parts; None for what is no such list: a document may say anything of them."""
+    whole = isinstance(value, list | tuple) and len(value) == number and all(isinstance(each, dict) for each in value)
+    return list(value) if whole and isinstance(value, list | tuple) else None
+
+
+def _fits(part: Part, rest: Json) -> bool:
+    """True where a part is of the kind of the one that stood there: another contract may have had no place for it."""
+    return not rest or isinstance(part, Text) == (str(rest.get("type")) in TEXT_KEYS)
 
 
 def _written(part: Part, rest: Json, text_type: str) -> object:
@@ -85,13 +97,21 @@ def _written(part: Part, rest: Json, text_type: str) -> object:
         case Text(text):
             kind = rest.get("type", text_type)
             whole = {**rest, "type": kind, TEXT_KEYS.get(str(kind), "text"): text}
-            return {**whole, "annotations": []} if kind == "output_text" and "annotations" not in whole else whole
+            return {**whole, "annotations": []} if kind == "output_text" and not rest else whole
         case Media(source=source):
-            return {"detail": "auto", **rest, "type": "input_image", "image_url": source}
+            if rest.get("type") == "input_audio":
+                return {**rest, "input_audio": _sound(source)}
+            return {**(rest or {"detail": "auto"}), "type": "input_image", "image_url": source}
         case Opaque(kind="value", value=value):
             return value.get("value")
         case Opaque(value=value):
             return dict(value)
+
+
+def _sound(source: str) -> Json:
+    """What a part of sound holds, of its data URL."""
+    form, _, data = source.removeprefix("data:audio/").partition(";base64,")
+    return {"data": data, "format": form}
 
 
 def text_of(value: object) -> str | None:

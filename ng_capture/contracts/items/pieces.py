@@ -43,9 +43,9 @@ ITEM_TYPES = frozenset(
 )
 """The types of items that Responses know."""
 ANSWERED_CALLS = frozenset(
-    {"function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
+    {"function", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"}
 )
-"""Calls whose output is an item of its own."""
+"""Kinds of calls whose output is an item of its own."""
 _ROLES = {role.value: role for role in Role}
 
 
@@ -99,7 +99,7 @@ def _message(item: Json) -> Message | None:
     said = None if side is None else read_content(item.get("content"), plain=side == Role.ASSISTANT)
     if side is None or said is None:
         return None
-    rest = dict(without(item, "content"))
+    rest = dict(item if said.content is None else without(item, "content"))
     if said.parts is not None:
         rest["content"] = list(said.parts)
     return Message(side, said.content, rest)
@@ -126,17 +126,15 @@ def _text_call(kind: str, item: Json) -> Piece:
         # older rows hold an object where a text belongs: its JSON is what can be said of it
         text = "" if text is None else encode_json(text).decode()
     call_id = _call_id(item)
-    rest = without(item, key, "name", "call_id")
+    rest = _untold(item, key, "name", "id" if kind == "mcp_call" else "call_id")
     call = ToolCall(
         call_id, name if isinstance(name, str) else "", text, "function" if kind == "function_call" else kind, rest
     )
-    if kind != "mcp_call":
+    output = item.get("output")
+    if kind != "mcp_call" or not isinstance(output, str):
         return call
-    output, error = item.get("output"), item.get("error")
-    if not isinstance(output, str):
-        return msgspec.structs.replace(call, item=without(rest, "id"))
-    result = ToolResult(call_id, output, is_error=True if error is not None else None)
-    return ServerCall(msgspec.structs.replace(call, item=without(rest, "id", "output")), result)
+    result = ToolResult(call_id, output, is_error=True if item.get("error") is not None else None)
+    return ServerCall(msgspec.structs.replace(call, item=without(rest, "output")), result)
 
 
 def _result(item: Json) -> ToolResult:
@@ -144,11 +142,18 @@ def _result(item: Json) -> ToolResult:
     if said is None:
         output = item.get("output")
         part = Opaque("output", output) if isinstance(output, dict) else Opaque("value", {"value": output})
-        return ToolResult(_call_id(item), (part,), item=without(item, "output", "call_id"))
-    rest = dict(without(item, "output", "call_id"))
+        return ToolResult(_call_id(item), (part,), item=without(_untold(item, "call_id"), "output"))
+    rest = dict(without(_untold(item, "call_id"), "output"))
+    if said.content is None and "output" in item:
+        rest["output"] = None
     if said.parts is not None:
         rest["output"] = list(said.parts)
     return ToolResult(_call_id(item), said.content, item=rest)
+
+
+def _untold(item: Json, *keys: str) -> Json:
+    """An item without the members that are texts, which a piece tells; what is no text, or none, stays as it stood."""
+    return {key: value for key, value in item.items() if key not in keys or not isinstance(value, str) or not value}
 
 
 def _call_id(item: Json) -> str | None:

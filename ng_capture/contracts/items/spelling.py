@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ng_capture.contracts.episode import Content, Json, Opaque, Thought, ToolCall, ToolResult
-from ng_capture.contracts.items.parts import without, write_content
+from ng_capture.contracts.items.parts import rests_in, without, write_content
 from ng_capture.contracts.items.pieces import OBJECT_CALLS, OUTPUTS, TEXT_CALLS
 
 Item = dict[str, Any]
@@ -31,25 +31,24 @@ def spell_thought(thought: Thought, new_id: str) -> Item:
     summary, content = thought.summary, thought.content
     if rest is None and not summary:
         summary, content = content, ()
-    if rest is None or summary or "summary" in rest:
+    if rest is None or summary:
         whole["summary"] = _texts(summary, whole.get("summary"), "summary_text")
-    if content or "content" in whole:
-        whole["content"] = (
-            whole.get("content") if not content else _texts(content, whole.get("content"), "reasoning_text")
-        )
+    if content:
+        whole["content"] = _texts(content, whole.get("content"), "reasoning_text")
     proof = thought.encrypted if thought.encrypted is not None else thought.signature
     return whole if proof is None else {**whole, "encrypted_content": proof}
 
 
 def _texts(texts: Sequence[str], rests: object, kind: str) -> list[Item]:
-    fitting = rests if isinstance(rests, list) and len(rests) == len(texts) else [{}] * len(texts)
-    return [{"type": kind, **rest, "text": text} for text, rest in zip(texts, fitting, strict=True)]
+    fitting = rests_in(rests, len(texts)) or [{"type": kind}] * len(texts)
+    return [{**rest, "text": text} for text, rest in zip(texts, fitting, strict=True)]
 
 
-def spell_message(role: str, content: Content | None, item: Json | None, new_id: str | None) -> Item:
-    """A message; `new_id` is the id of one that the model puts out, None on the side of the input."""
-    rest = stood(item, "message")
+def spell_message(role: str, content: Content | None, rest: Json | None, new_id: str | None) -> Item:
+    """A message; `rest` is what is left of it as it stood, `new_id` the id of a new one of the output, else None."""
     text_type = "output_text" if role == "assistant" else "input_text"
+    if rest is not None and content is None:
+        return dict(rest)
     if rest is not None:
         kept = rest.get("content")
         said = write_content(content, kept if isinstance(kept, list) else None, text_type, plain=True)
@@ -61,17 +60,18 @@ def spell_message(role: str, content: Content | None, item: Json | None, new_id:
     return {"type": "message", "id": new_id, "role": role, "status": "completed", "content": parts}
 
 
-def spell_call(call: ToolCall, call_id: str, new_id: str) -> Item:
-    """A call; one of a kind that Responses do not know is a function call."""
+def spell_call(call: ToolCall, call_id: str | None, new_id: str) -> Item:
+    """A call; one of a kind that Responses do not know is a function call. No id is one that stood without."""
     kind = "function_call" if call.kind not in TEXT_CALLS else call.kind
     rest = stood(call.item, kind)
     key = TEXT_CALLS[kind]
     if call.kind in OBJECT_CALLS and (whole := stood(call.item, call.kind)) is not None:
         return dict(whole)
-    if kind == "mcp_call":
-        return {"type": kind, **(rest or {}), "id": call_id, "name": call.name, key: call.arguments}
+    named_by = "id" if kind == "mcp_call" else "call_id"
     if rest is not None:
-        return {**rest, "call_id": call_id, "name": call.name, key: call.arguments}
+        return _filled(rest, named_by, call_id, **{"name": call.name, key: call.arguments})
+    if kind == "mcp_call":
+        return {"type": kind, "id": call_id, "name": call.name, key: call.arguments}
     return {
         "type": kind,
         "id": new_id,
@@ -82,14 +82,21 @@ def spell_call(call: ToolCall, call_id: str, new_id: str) -> Item:
     }
 
 
-def spell_result(result: ToolResult, content: Content | None, call_id: str, kind: str, new_id: str) -> Item:
+def _filled(rest: Json, named_by: str, call_id: str | None, **texts: str) -> Item:
+    """What is left of an item with what a piece tells of it; what stood there as no text stands there again."""
+    told = {key: text for key, text in texts.items() if text and isinstance(rest.get(key, ""), str)}
+    return {**rest, **({} if call_id is None else {named_by: call_id}), **told}
+
+
+def spell_result(result: ToolResult, content: Content | None, call_id: str | None, kind: str, new_id: str) -> Item:
     """The output of a call of that kind; `content` is the result's, as items can hold it."""
     rest = stood(result.item, *OUTPUTS)
     kept = None if rest is None else rest.get("output")
     output = _output(content, kept if isinstance(kept, list) else None, result.extra)
     if rest is not None:
         named_by = "id" if rest["type"] == "local_shell_call_output" else "call_id"
-        return {**rest, named_by: call_id, "output": output}
+        whole = _filled(rest, named_by, call_id)
+        return whole if content is None and not output else {**whole, "output": output}
     output_type = _OUTPUT_OF.get(kind, "function_call_output")
     return {"type": output_type, "id": new_id, "call_id": call_id, "output": output, "status": "completed"}
 
@@ -98,9 +105,9 @@ def _output(content: Content | None, parts: list[Json] | None, extra: Json | Non
     match content:
         case None:
             return structured_result(extra) or ""
-        case (Opaque(kind="output", value=value),):
+        case (Opaque(kind="output", value=value),) if parts is None:
             return dict(value)
-        case (Opaque(kind="value", value=value),):
+        case (Opaque(kind="value", value=value),) if parts is None:
             return value.get("value")
     return write_content(content, parts, "input_text", plain=True)
 

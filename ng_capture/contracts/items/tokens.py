@@ -1,5 +1,7 @@
 """The token fields of an item (contracts.md 3.4, 6; 4.0)."""
 
+from typing import Any
+
 from ng_capture.contracts.episode import Json, Tokens
 
 TOKEN_KEYS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
@@ -8,7 +10,7 @@ TOKEN_FIELDS = (*TOKEN_KEYS, "routed_experts")
 
 def has_tokens(item: Json) -> bool:
     """True for an item that carries something in a token field, sound or not."""
-    return any(item.get(key) is not None for key in TOKEN_KEYS)
+    return any(item.get(key) is not None for key in TOKEN_FIELDS)
 
 
 def is_placeholder(item: Json) -> bool:
@@ -19,14 +21,15 @@ def is_placeholder(item: Json) -> bool:
 
 def read_tokens(item: Json) -> Tokens | None:
     """The token fields of an item; an array that is none counts as missing, None where all are."""
-    prompt, generated, log_probs = (item.get(key) for key in TOKEN_KEYS)
-    tokens = Tokens(
-        prompt if _are(prompt, int) else None,  # type: ignore[arg-type]
-        generated if _are(generated, int) else None,  # type: ignore[arg-type]
-        log_probs if _are(log_probs, int, float) else None,  # type: ignore[arg-type]
-        item.get("routed_experts"),
-    )
-    return tokens if tokens.prompt_ids is not None or tokens.completion_ids is not None or tokens.log_probs else None
+    prompt, generated = array_of(item.get("prompt_token_ids"), int), array_of(item.get("generation_token_ids"), int)
+    log_probs = array_of(item.get("generation_log_probs"), int, float)
+    tokens = Tokens(prompt, generated, log_probs, item.get("routed_experts"))
+    return tokens if prompt is not None or generated is not None or log_probs else None
+
+
+def array_of(values: object, *kinds: type) -> list[Any] | None:
+    """A list of nothing but these, None for anything else; a truth value is no number."""
+    return values if isinstance(values, list) and all(type(value) in kinds for value in values) else None
 
 
 def write_tokens(tokens: Tokens) -> Json:
@@ -37,7 +40,3 @@ def write_tokens(tokens: Tokens) -> Json:
         "generation_log_probs": tokens.log_probs,
     }
     return fields if tokens.routed_experts is None else {**fields, "routed_experts": tokens.routed_experts}
-
-
-def _are(values: object, *kinds: type) -> bool:
-    return isinstance(values, list) and all(type(value) in kinds for value in values)

@@ -29,26 +29,29 @@ from ng_capture.records.json_text import object_in
 Bounds = Literal["inferred", "one"] | Sequence[Hashable]
 """What tells turns apart: the order of the items, nothing (all are one turn), or for each item the call of it."""
 
+HISTORY_ORDER = "history_order"
+"""The key among `extra.ng_capture` of a thread: where each item before the output stood, likewise."""
 ORDER = "item_order"
 """The key among `extra.ng_capture` of a thread: where each item of the output stood, where turns change the order."""
+OUTPUT_FROM = "output_from"
+"""The key beside it: the first turn of an output that begins with what no model of this episode wrote."""
+TOOLS_FROM = "tools_from"
+"""The key beside them: `response` where the request named no tools, and the response did."""
 
 
 class Grouped(msgspec.Struct, frozen=True):
     """The turns of some items.
 
-    `order` holds the items that are no history in the order in which a writer would write them: for each, where it
-    stood among them. `starts` is where each turn began.
+    `order` and `history` hold the items of the output and those before it in the order in which a writer would write
+    them: for each, where it stood among them; nothing where that is the order in which they stood. `starts` is where
+    each turn began.
     """
 
     turns: tuple[Turn, ...] = ()
     losses: tuple[Loss, ...] = ()
     order: tuple[int, ...] = ()
+    history: tuple[int, ...] = ()
     starts: tuple[int, ...] = ()
-
-    @property
-    def reordered(self) -> bool:
-        """True where a writer would write the items in another order."""
-        return any(later < earlier for earlier, later in pairwise(self.order))
 
 
 def grouped(
@@ -87,8 +90,10 @@ class _Open:
     def turn(self) -> Turn:
         content, item, extra = _joined(self.messages)
         carried = [(at, tokens) for at, carrier in self.carriers if (tokens := read_tokens(carrier)) is not None]
-        if len(carried) > 1:
-            extra["tokens"] = [{"item": at, **msgspec.to_builtins(tokens)} for at, tokens in carried]
+        made = [entry[0] for entries in (self.thoughts, self.messages, self.calls) for entry in entries]
+        if len(carried) > 1 or [at for at, _ in carried] not in ([], made[-1:]):
+            told = ({"item": at, "place": made.index(at), **msgspec.to_builtins(tokens)} for at, tokens in carried)
+            extra["tokens"] = list(told)
         return Turn(
             Role.ASSISTANT,
             content,
@@ -255,10 +260,19 @@ class _Grouping:
                 turns.append(turn)
                 starts.append(at)
                 order.append(at)
-        if any(later < earlier for earlier, later in pairwise(order)):
+        fresh = _ranks([at for at in order if at >= self._fresh_from])
+        history = _ranks([at for at in order if at < self._fresh_from])
+        if fresh or history:
             self._losses.append(Loss("item_order_changed", self._place))
-        fresh = tuple(at - self._fresh_from for at in order if at >= self._fresh_from)
-        return Grouped(tuple(turns), tuple(self._losses), fresh, tuple(starts))
+        return Grouped(tuple(turns), tuple(self._losses), fresh, history, tuple(starts))
+
+
+def _ranks(places: Sequence[int]) -> tuple[int, ...]:
+    """Where each stood among them; nothing where they stand in order."""
+    if all(earlier <= later for earlier, later in pairwise(places)):
+        return ()
+    ranks = {place: rank for rank, place in enumerate(sorted(places))}
+    return tuple(ranks[place] for place in places)
 
 
 def _managed(part: Opaque) -> Json | None:

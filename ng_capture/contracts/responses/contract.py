@@ -1,6 +1,9 @@
 """The contract `responses`."""
 
+from collections.abc import Iterator
+
 from ng_capture.contracts.episode import Episode
+from ng_capture.contracts.gym.left_out import left_out
 from ng_capture.contracts.gym.losses import READ, ROW_GIVES, WRITTEN
 from ng_capture.contracts.gym.native import pair_of
 from ng_capture.contracts.interface import Contract, Feature, Options, Reader, Writer, Written
@@ -12,10 +15,32 @@ from ng_capture.records.json_text import encode_json
 def write(episode: Episode, options: Options) -> Written:
     """A request and its response."""
     pair = pair_of(episode, options)
-    losses = list(pair.losses)
+    sides = {"request": pair.request, "response": pair.response}
+    told = {name: side for name, side in sides.items() if side is not None}
+    return Written((encode_json(told),), (*pair.losses, *_left_out(episode)))
+
+
+def _left_out(episode: Episode) -> Iterator[Loss]:
+    """What a row holds besides its request and response, and what a row has no place for either."""
+    yield from left_out(episode)
+    thread = episode.main
+    if thread.subagents:
+        yield Loss("subagent_dropped", count=len(thread.subagents))
     if episode.reward is not None:
-        losses.append(Loss("reward_dropped"))
-    return Written((encode_json({"request": pair.request, "response": pair.response}),), tuple(losses))
+        yield Loss("reward_dropped")
+    if episode.row:
+        yield Loss("row_fields_dropped", detail=", ".join(sorted(episode.row)))
+    named = {
+        "rollout_id": episode.rollout_id,
+        "trajectory_id": thread.trajectory_id,
+        "session_id": thread.session_id,
+        "agent.name": thread.agent.name,
+        "agent.version": thread.agent.version,
+        "notes": thread.notes,
+    }
+    names = [name for name, value in named.items() if value is not None]
+    if names:
+        yield Loss("metadata_dropped", detail=", ".join(names))
 
 
 RESPONSES = Contract(
@@ -27,7 +52,11 @@ RESPONSES = Contract(
         recognises=recognises,
         read=read,
         gives=ROW_GIVES - {Feature.REWARD, Feature.ROW, Feature.SUBAGENTS, Feature.TIMES},
-        losses=READ,
+        losses=READ | {"stream_rebuilt"},
     ),
-    writer=Writer(write=write, suffix=".responses.json", losses=WRITTEN | {"reward_dropped": Feature.REWARD}),
+    writer=Writer(
+        write=write,
+        suffix=".responses.json",
+        losses=WRITTEN | {"reward_dropped": Feature.REWARD, "row_fields_dropped": Feature.ROW},
+    ),
 )

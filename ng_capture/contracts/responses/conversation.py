@@ -4,19 +4,16 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ng_capture.contracts.dialects.responses import input_turns, instructions, model_call, splits_think
-from ng_capture.contracts.episode import Json, ModelCall, Turn
+from ng_capture.contracts.dialects.responses import input_turns, instructions, model_call, splits_think, tools
+from ng_capture.contracts.episode import Json, ModelCall, Tool, Turn
 from ng_capture.contracts.interface import Options
 from ng_capture.contracts.items.parts import without
 from ng_capture.contracts.items.pieces import ANSWERED_CALLS
-from ng_capture.contracts.items.turns import Grouped, grouped
+from ng_capture.contracts.items.turns import HISTORY_ORDER, ORDER, OUTPUT_FROM, TOOLS_FROM, Grouped, grouped
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.responses.told import Told
 from ng_capture.records.json_text import object_in
 from ng_capture.records.usage import UNKNOWN_USAGE, Usage, total_usage
-
-_ENVELOPE = ("output", "usage", "model")
-_REQUEST = ("input", "instructions", "tools")
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -30,12 +27,18 @@ NOTHING = Side({}, "")
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """All turns, and what could not be told of them; `order` is that of the output where turns change it."""
+    """All turns, and what could not be told of them.
+
+    `order` and `history` are those of items where turns change it (`Grouped`), `output_from` is the first turn of the
+    output where that is not the first fresh one.
+    """
 
     turns: tuple[Turn, ...]
     losses: tuple[Loss, ...]
     order: tuple[int, ...]
     call: ModelCall
+    history: tuple[int, ...] = ()
+    output_from: int | None = None
 
     @property
     def model(self) -> str | None:
@@ -51,17 +54,22 @@ def conversation_of(
     split_think = splits_think(options)
     given = input_turns(request.value, request.place, split_think)
     output = response.value.get("output")
+    unread = () if output is None or isinstance(output, list) else (Loss("content_type_unsupported", "/output"),)
     made = grouped(output if isinstance(output, list) else (), f"{response.place}/output", split_think=split_think)
     told = Told.inferred_from(made) if tell is None else tell(made)
     before = (*instructions(request.value, request.place), *given.turns)
-    return completed(before, given.losses, told, response)
+    conversation = completed(before, (*given.losses, *unread), told, response)
+    output_from = None if not told.turns or told.turns[0].fresh else len(before)
+    return msgspec.structs.replace(conversation, history=given.history, output_from=output_from)
 
 
 def completed(before: Sequence[Turn], losses: Sequence[Loss], told: Told, response: Side) -> Conversation:
     """The turns before an output and those in it, with what is told of them as a whole."""
     call = model_call(response.value)
     turns, mismatch = _counted((*before, *told.turns), call, f"{response.place}/usage")
-    return Conversation(turns, (*losses, *told.losses, *_as_a_whole(turns, told), *mismatch), told.order, call)
+    return Conversation(
+        turns, (*losses, *told.losses, *_as_a_whole(turns, told), *mismatch), told.order, call, told.history
+    )
 
 
 def _as_a_whole(turns: Sequence[Turn], told: Told) -> list[Loss]:
@@ -103,13 +111,38 @@ def _told(usage: Usage) -> str:
 
 
 def parameters_in(request: Json) -> Json | None:
-    """The parameters of a request but for its turns and tools."""
-    return without(request, *_REQUEST) or None
+    """The parameters of a request but for its turns and tools, as far as these could be read."""
+    offered = request.get("tools")
+    read = {
+        "input": True,
+        "instructions": request.get("instructions") is None or isinstance(request["instructions"], str),
+        "tools": offered is None or (isinstance(offered, list) and all(isinstance(tool, dict) for tool in offered)),
+    }
+    return without(request, *(name for name, known in read.items() if known)) or None
+
+
+def tools_in(request: Json, response: Json) -> tuple[Tool, ...] | None:
+    """The tools that were offered: those of the request, else those that the response names."""
+    return tools(request.get("tools")) or tools(response.get("tools")) or None
+
+
+def thread_extra(conversation: Conversation, request: Json, response: Json) -> Json:
+    """What a thread keeps for who writes items again."""
+    kept = dict[str, object]()
+    if conversation.order:
+        kept[ORDER] = list(conversation.order)
+    if conversation.history:
+        kept[HISTORY_ORDER] = list(conversation.history)
+    if conversation.output_from is not None:
+        kept[OUTPUT_FROM] = conversation.output_from
+    if not tools(request.get("tools")) and tools(response.get("tools")):
+        kept[TOOLS_FROM] = "response"
+    return {"ng_capture": kept} if kept else {}
 
 
 def envelope_in(response: Json) -> Json | None:
-    """What a response says besides its output, usage and model."""
-    return without(response, *_ENVELOPE) or None
+    """What a response says besides its output; None where there is no response."""
+    return without(response, "output") if response else None
 
 
 def side_of(value: object, place: str) -> Side:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from ng_capture.contracts.dialects.responses import splits_think, tools
+from ng_capture.contracts.dialects.responses import splits_think
+from ng_capture.contracts.dialects.streamed import unstreamed
 from ng_capture.contracts.documents import Found, values_in
 from ng_capture.contracts.episode import Agent, Episode, Thread, ToolResult, Totals
 from ng_capture.contracts.interface import Head, Options, Read, Refused
 from ng_capture.contracts.items.pieces import Message, Other, piece_of
-from ng_capture.contracts.items.turns import ORDER, grouped
+from ng_capture.contracts.items.turns import grouped
 from ng_capture.contracts.responses.conversation import (
     NOTHING,
     Conversation,
@@ -17,6 +18,8 @@ from ng_capture.contracts.responses.conversation import (
     envelope_in,
     parameters_in,
     side_of,
+    thread_extra,
+    tools_in,
 )
 from ng_capture.contracts.responses.told import Told
 from ng_capture.contracts.rules import Fault
@@ -27,8 +30,10 @@ CONTRACT = "responses"
 
 
 def recognises(head: Head) -> bool:
-    """True for a request, a response, a pair of both, or a list of items."""
-    return _sides(head.value) is not None or _are_items(head.value)
+    """True for a request, a response, a pair of both, or a list of items; sides without any type are a list of chat."""
+    if _sides(head.value) is not None:
+        return True
+    return _are_items(head.value) and any("type" in item for item in head.value)
 
 
 def read(source: Source, options: Options) -> Iterator[Read | Refused]:
@@ -40,17 +45,18 @@ def read(source: Source, options: Options) -> Iterator[Read | Refused]:
 def _read(found: Found, options: Options) -> Read | Refused:
     if not found.certain:
         return Refused(found.faults, place=found.place)
-    sides = _sides(found.value)
+    whole = unstreamed(found.value, CONTRACT)
+    sides = _sides(whole.value)
     if sides is not None:
         conversation = conversation_of(*sides, options)
-    elif _are_items(found.value):
-        sides, conversation = (NOTHING, NOTHING), _listed(found.value, options)
+    elif _are_items(whole.value):
+        sides, conversation = (NOTHING, NOTHING), _listed(whole.value, options)
     else:
         message = "neither a request nor a response, nor both, nor a list of items"
         return _refused(found, "responses.document", message)
     if not conversation.turns:
         return _refused(found, "responses.empty", "neither input nor output: nothing to convert")
-    return Read(_episode(*sides, conversation), conversation.losses, found.faults, found.place)
+    return Read(_episode(*sides, conversation), (*whole.losses, *conversation.losses), found.faults, found.place)
 
 
 def _refused(found: Found, rule: str, message: str) -> Refused:
@@ -106,7 +112,7 @@ def _is_made(item: object) -> bool:
 
 def _episode(request: Side, response: Side, conversation: Conversation) -> Episode:
     used = conversation.call.usage
-    offered = tools(request.value.get("tools")) or tools(response.value.get("tools")) or None
+    offered = tools_in(request.value, response.value)
     return Episode(
         contract=CONTRACT,
         main=Thread(
@@ -114,7 +120,7 @@ def _episode(request: Side, response: Side, conversation: Conversation) -> Episo
             Agent(model=conversation.model, tools=offered),
             trajectory_id=conversation.call.response_id,
             totals=None if used == UNKNOWN_USAGE else Totals(used, extra=conversation.call.usage_extra),
-            extra={"ng_capture": {ORDER: list(conversation.order)}} if conversation.order else None,
+            extra=thread_extra(conversation, request.value, response.value) or None,
         ),
         request=parameters_in(request.value),
         response=envelope_in(response.value),

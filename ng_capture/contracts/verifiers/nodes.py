@@ -7,7 +7,7 @@ import msgspec
 
 from ng_capture.contracts.episode import Json, Tokens
 from ng_capture.contracts.rules import Fault, has_errors
-from ng_capture.contracts.verifiers.numbers import moment
+from ng_capture.contracts.verifiers.numbers import ids_in, log_probs_in, moment
 from ng_capture.contracts.verifiers.rules import fault
 from ng_capture.records.json_text import object_in, objects_in
 
@@ -67,10 +67,9 @@ def read_tree(trace: Json, place: str) -> Tree:
     values = trace.get("nodes")
     if not isinstance(values, list):
         return Tree((), (fault("verifiers.field.type", "nodes is a list", f"{place}/nodes"),))
-    faults = [
-        each for at, value in enumerate(values) for each in _faults(value, at, len(values), f"{place}/nodes/{at}")
-    ]
-    nodes = () if has_errors(faults) else tuple(_node(object_in(value), len(values)) for value in values)
+    told = [object_in(value) for value in values]
+    faults = [each for at, node in enumerate(told) for each in _faults(node, at, len(told), f"{place}/nodes/{at}")]
+    nodes = () if has_errors(faults) else tuple(_node(node, len(told)) for node in told)
     return Tree(nodes, tuple(faults))
 
 
@@ -131,9 +130,11 @@ def _links(node: Json, count: int) -> Iterator[Link]:
 
 def _fits(node: Json) -> bool:
     """True where there is a flag for each id and a log probability for each sampled one, or none at all."""
-    ids, mask, log_probs = (_list(node, key) for key in ("token_ids", "mask", "logprobs"))
-    sound = all(type(token) is int and token >= 0 for token in ids) and all(type(flag) is bool for flag in mask)
-    return sound and len(ids) == len(mask) and len(log_probs) in (0, sum(mask))
+    mask, ids = _list(node, "mask"), ids_in(_list(node, "token_ids"))
+    log_probs = log_probs_in(_list(node, "logprobs"))
+    if ids is None or log_probs is None or not all(type(flag) is bool for flag in mask):
+        return False
+    return len(ids) == len(mask) and len(log_probs) in (0, sum(mask))
 
 
 def _list(node: Json, key: str) -> list[Any]:

@@ -35,7 +35,7 @@ def reference_to(strand: Strand, thread: Thread, strands: Sequence[Strand]) -> R
     beside = Turn(Role.EVENT, "", results=(ToolResult(None, None, subagents=(ref,)),), place=place)
     if branch.kind == Kind.SEGMENT:
         after = _holding(branch.resumed, strands)
-        told = msgspec.structs.replace(beside, role=Role.SYSTEM, extra=_COMPACTION)
+        told = msgspec.structs.replace(beside, extra=_COMPACTION)
         return Reference(ref, after.branch.number, _first_own(after), turn=told)
     if branch.kind == Kind.REWRITTEN:
         forked = next((each.node for each in main.turns if each.node not in branch.path), None)

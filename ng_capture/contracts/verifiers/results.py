@@ -30,12 +30,9 @@ class Parts(msgspec.Struct, frozen=True):
 
     def place(self, path: str) -> str:
         """A place in all messages as one in the row."""
-        found = _MESSAGE.match(path)
-        if found is None:
-            return path
         at = _message(path)
         part, own = ("prompt", at) if at < len(self.prompt) else ("completion", at - len(self.prompt))
-        return pointer(part, own) + path[found.end() :]
+        return pointer(part, own) + _MESSAGE.sub("", path, count=1)
 
 
 def is_row(value: object) -> bool:

@@ -1,6 +1,6 @@
 """The steps of a row's trajectory, each a call of the model with its exact ids, on the turns that they made (6)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -11,6 +11,7 @@ from ng_capture.contracts.interface import Options
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.rules import Fault, pointer
 from ng_capture.contracts.sameness import spoken
+from ng_capture.contracts.verifiers.numbers import ids_in, log_probs_in
 from ng_capture.contracts.verifiers.rules import fault
 from ng_capture.records.json_text import object_in
 from ng_capture.records.usage import decode_usage
@@ -57,10 +58,10 @@ def _said(step: Json, options: Options) -> object:
 def _made(turn: Turn, step: Json, place: str, options: Options) -> tuple[Turn, list[Loss]]:
     call = _call(object_in(step.get("response")), options)
     arrays, losses = object_in(step.get("tokens")), list[Loss]()
-    tokens = _tokens(arrays)
-    if tokens is not None and not all(_generated(arrays)):
-        tokens, detail = None, "ids of the completion that the model did not generate"
-        losses.append(Loss("tokens_incomplete", f"{place}/tokens/completion_mask", detail=detail))
+    tokens, missing = _tokens(arrays), _missing(arrays)
+    if tokens is not None and missing is not None:
+        tokens = None
+        losses.append(Loss("tokens_incomplete", f"{place}/tokens", detail=missing))
     kept = {
         "tokens": others(arrays, *_ARRAYS, "routed_experts"),
         **(others(step, "prompt", "completion", "response", "tokens") or {}),
@@ -74,16 +75,22 @@ def _made(turn: Turn, step: Json, place: str, options: Options) -> tuple[Turn, l
 
 def _tokens(arrays: Json) -> Tokens | None:
     """The exact ids of a step; models behind an API have none, and then the lists are empty."""
-    prompt, completion, log_probs = (value if isinstance(value := arrays.get(key), list) else None for key in _ARRAYS)
-    if not prompt and not completion:
+    if not arrays.get("prompt_ids") and not arrays.get("completion_ids"):
         return None
-    return Tokens(prompt, completion, log_probs, arrays.get("routed_experts"))
+    prompt, completion = ids_in(arrays.get("prompt_ids")), ids_in(arrays.get("completion_ids"))
+    return Tokens(prompt, completion, log_probs_in(arrays.get("completion_logprobs")), arrays.get("routed_experts"))
 
 
-def _generated(arrays: Json) -> Iterator[bool]:
-    """Which ids of the completion the model generated: all, where nothing says otherwise."""
+def _missing(arrays: Json) -> str | None:
+    """Why the arrays of a step are not those of an answer, None where they are."""
     mask = arrays.get("completion_mask")
-    return (bool(value) for value in mask) if isinstance(mask, list) else iter(())
+    if isinstance(mask, list) and not all(mask):
+        return "ids of the completion that the model did not generate"
+    sound = (ids_in(arrays.get("prompt_ids")), ids_in(arrays.get("completion_ids")))
+    log_probs = arrays.get("completion_logprobs")
+    if None in sound or (log_probs is not None and log_probs_in(log_probs) is None):
+        return "what is no id or no log probability"
+    return None
 
 
 def _call(response: Json, options: Options) -> ModelCall:

@@ -1,0 +1,36 @@
+"""What messages of chat and of Messages hold beside what a turn says: names, annotations, marks for a cache."""
+
+from collections.abc import Iterator, Mapping
+
+from ng_capture.contracts.episode import Turn
+from ng_capture.contracts.items.pieces import ITEM_TYPES
+from ng_capture.records.json_text import object_in, objects_in
+
+_HELD = frozenset({"role", "type", "index", "content", "blocks", "envelope", "choice", "apart", "fields"})
+"""Names under which a turn keeps how its message stood, and those that say nothing."""
+WEIGHT = "weight"
+"""What a loss counts of a message in rows for trainers: 0 for what is not to be learnt."""
+_NESTED = ("image_url", "input_audio", "source")
+_EMPTY: tuple[object, ...] = (None, "", [], {})
+
+
+def fields_beside(turn: Turn) -> Iterator[str]:
+    """The names of fields that another contract has no place for; none for a turn of items of Responses."""
+    item = turn.item or {}
+    if "type" in item or "role" in item:
+        return
+    kept = [item, object_in(item.get("choice"))]
+    calls_and_results = [*(call.item for call in turn.calls), *(result.item for result in turn.results)]
+    kept += [each for each in calls_and_results if each is not None and str(each.get("type")) not in ITEM_TYPES]
+    for each in kept:
+        yield from _names(each)
+        for rest in (*objects_in(each.get("content")), *objects_in(each.get("blocks"))):
+            yield from _names(rest)
+
+
+def _names(value: Mapping[str, object]) -> Iterator[str]:
+    for name, told in value.items():
+        if name in _NESTED:
+            yield from _names(object_in(told))
+        elif name not in _HELD and told not in _EMPTY and not (name == WEIGHT and told in (0, 1)):
+            yield name

@@ -1,0 +1,126 @@
+"""Nothing vanishes: what an episode holds is in the document that is written of it, or a loss tells that it is not."""
+
+import pytest
+
+from ng_capture.contracts.episode import (
+    Agent,
+    Episode,
+    ModelCall,
+    Role,
+    SubagentRef,
+    Thought,
+    Thread,
+    Tokens,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Totals,
+    Turn,
+)
+from ng_capture.contracts.interface import Options, Written
+from ng_capture.contracts.registry import writable, writer_of
+from ng_capture.records.usage import Usage
+
+CALL = ModelCall(
+    call_id="CALL-ID",
+    model="MODEL",
+    dialect="chat",
+    finish_reason="stop",
+    started_at=1767225601.5,
+    completed_at=1767225602.5,
+    usage=Usage(tokens_in=77701, tokens_out=77702, cached_tokens=77703, cache_creation_tokens=77704),
+    cost_usd=0.77705,
+    tokens=Tokens([77706], [77707], [-0.77708]),
+)
+CHILD = Thread((Turn(Role.USER, "do it"), Turn(Role.ASSISTANT, "CHILD", model_calls=1)), trajectory_id="b")
+MAIN = Thread(
+    turns=(
+        Turn(Role.SYSTEM, "SYSTEM"),
+        Turn(Role.DEVELOPER, "DEVELOPER"),
+        Turn(Role.USER, "USER", timestamp="2026-01-01T00:00:09Z"),
+        Turn(Role.ASSISTANT, "COPIED", copied=True),
+        Turn(Role.EVENT, "NOTED"),
+        Turn(
+            Role.ASSISTANT,
+            "SAID",
+            thoughts=(Thought(content=("REASON",), signature="SIGNATURE"),),
+            calls=(ToolCall("c1", "TOOL", '{"k":"ARGUMENT"}'),),
+            results=(ToolResult("c1", "RESULT", is_error=True, subagents=(SubagentRef("b"),)),),
+            call=CALL,
+            model_calls=1,
+            reasoning_effort="EFFORT",
+            extra={"k": "TURN-EXTRA"},
+        ),
+        Turn(Role.ASSISTANT, "CUT", call=ModelCall(finish_reason="length", dialect="chat"), model_calls=1),
+    ),
+    agent=Agent(
+        "AGENT-NAME",
+        "AGENT-VERSION",
+        "MODEL",
+        (Tool("OFFERED", {"type": "function", "name": "OFFERED", "parameters": {}}, "responses"),),
+        extra={"k": "AGENT-EXTRA"},
+    ),
+    trajectory_id="TRAJECTORY",
+    session_id="SESSION",
+    totals=Totals(cost_usd=0.77711),
+    notes="NOTES",
+    subagents=(CHILD,),
+    extra={"k": "THREAD-EXTRA"},
+)
+EPISODE = Episode(
+    contract="test",
+    main=MAIN,
+    rollout_id="ROLLOUT",
+    reward=0.77709,
+    request={"temperature": 0.7771, "metadata": {"k": "REQUEST"}},
+    row={"answer": "ROW"},
+)
+METADATA = ("TRAJECTORY", "SESSION", "NOTES", "AGENT-NAME", "AGENT-VERSION", "AGENT-EXTRA", "THREAD-EXTRA", "ROLLOUT")
+CONVERSATION = ("SYSTEM", "DEVELOPER", "USER", "COPIED", "SAID", "TOOL", "ARGUMENT", "RESULT", "CUT")
+TOLD_BY: dict[str, set[str]] = {
+    **{each: {"metadata_dropped"} for each in METADATA},
+    **{each: {"conversation_dropped"} for each in CONVERSATION},
+    "CHILD": {"subagent_dropped", "conversation_dropped"},
+    "NOTED": {"mark_dropped", "conversation_dropped"},
+    "REASON": {"reasoning_dropped", "conversation_dropped"},
+    "SIGNATURE": {"reasoning_signature_dropped", "conversation_dropped"},
+    "OFFERED": {"tools_dropped"},
+    "77701": {"usage_dropped", "step_fields_dropped"},
+    "77702": {"usage_dropped", "step_fields_dropped"},
+    "77703": {"usage_dropped", "step_fields_dropped"},
+    "77704": {"cache_write_dropped", "usage_dropped"},
+    "77706": {"tokens_dropped"},
+    "77707": {"tokens_dropped"},
+    "-0.77708": {"tokens_dropped"},
+    "0.77705": {"usage_dropped", "step_fields_dropped", "metadata_dropped"},
+    "0.77711": {"usage_dropped", "metadata_dropped"},
+    "0.77709": {"reward_dropped"},
+    "0.7771,": {"request_fields_dropped"},
+    "REQUEST": {"request_fields_dropped"},
+    "ROW": {"row_fields_dropped"},
+    "TURN-EXTRA": {"step_fields_dropped", "conversation_dropped"},
+    "EFFORT": {"step_fields_dropped", "conversation_dropped"},
+    "CALL-ID": {"step_fields_dropped", "metadata_dropped"},
+    "length": {"finish_reason_dropped"},
+    "00:00:09": {"timestamps_dropped", "conversation_dropped"},
+    "1767225601.5": {"timestamps_dropped"},
+}
+"""What the episode holds, each by a text that stands nowhere else, with the losses that may tell that it is missing."""
+
+
+@pytest.mark.parametrize("target", writable())
+def test_what_is_not_in_the_document_is_among_the_losses(target: str) -> None:
+    written = writer_of(target).write(EPISODE, Options())
+    assert isinstance(written, Written)
+    text, codes = b"".join(written.documents).decode(), {loss.code for loss in written.losses}
+    assert [told for told, losses in TOLD_BY.items() if told not in text and not losses & codes] == []
+
+
+@pytest.mark.parametrize("target", writable())
+def test_an_episode_that_holds_next_to_nothing_loses_nothing(target: str) -> None:
+    """But what the target cannot be without."""
+    plain = Episode("test", Thread((Turn(Role.USER, "hi"), Turn(Role.ASSISTANT, "yo", model_calls=1))))
+    written = writer_of(target).write(plain, Options())
+    lost = {loss.code for loss in written.losses if loss.severity == "dropped"}
+    assert lost <= {"conversation_dropped", "tokens_incomplete"}
+    assert "conversation_dropped" not in lost or target in ("tokens", "jsonl", "eval")
