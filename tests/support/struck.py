@@ -5,16 +5,15 @@ struck("rebuild", capture, "-o", out, log=log)               # not struck: the n
 """
 
 import os
-import resource
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
-SHIM = str(Path(__file__).parent / "shim")
+from tests.support.warm import SHIM, Ended, Wanted, Warm
+
+__all__ = ["AS_OTHERS_DO", "PROGRAM", "ROOT_ONLY", "SHIM", "Ended", "in_parallel", "struck", "tree"]
 PROGRAM = [sys.executable, "-c", "from ng_capture_cli.main import run; run()"]
 AT_ONCE = 2
 # root without these privileges obeys the permissions of files
@@ -26,14 +25,6 @@ AS_OTHERS_DO = (
 ROOT_ONLY = os.geteuid() == 0 and not AS_OTHERS_DO
 
 
-class Ended(NamedTuple):
-    """How a process ended."""
-
-    code: int
-    out: bytes
-    err: str
-
-
 def struck(
     *arguments: str | Path, limit: int | None = None, cwd: Path | None = None, **shim: str | Path | int
 ) -> Ended:
@@ -41,26 +32,10 @@ def struck(
 
     `log`, `at` and `how` are for the shim, `limit` is the greatest size of a file.
     """
-    # what measures coverage writes too, and would be struck
     env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     env |= {f"NG_SHIM_{key.upper()}": str(value) for key, value in shim.items()}
-    env |= {
-        "PYTHONPATH": os.pathsep.join([SHIM, *filter(None, [env.get("PYTHONPATH")])]),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    lower = None if limit is None else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    command = [*AS_OTHERS_DO, *PROGRAM, *map(str, arguments)]
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=env,
-        capture_output=True,
-        timeout=60,
-        check=False,
-        preexec_fn=lower,
-        start_new_session=True,
-    )
-    return Ended(done.returncode, done.stdout, done.stderr.decode())
+    wanted = Wanted(tuple(map(str, arguments)), env, None if cwd is None else str(cwd), limit)
+    return Warm.run(wanted, AS_OTHERS_DO)
 
 
 def in_parallel(function: Callable[[int], None], numbers: Iterable[int]) -> None:
