@@ -73,7 +73,7 @@ class Strand:
         self.end()
         turns = exchange.turns or ()
         self._lose("history_rewritten", exchange)
-        self._turns.append(Turn(Role.SYSTEM, extra=REWRITTEN, place=turns[0].place if turns else exchange.answer.place))
+        self._turns.append(Turn(Role.EVENT, extra=REWRITTEN, place=turns[0].place if turns else exchange.answer.place))
         self._tell(exchange, _copies(exchange, self._said))
         self._answer(exchange)
 
@@ -166,7 +166,7 @@ class Strand:
         ]
         self._lose("subagent_parent_unknown", exchange)
         event = Turn(
-            Role.SYSTEM, results=(ToolResult(None, None, subagents=(reference,)),), place=exchange.answer.place
+            Role.EVENT, results=(ToolResult(None, None, subagents=(reference,)),), place=exchange.answer.place
         )
         self._events.append((before[-1] + 1 if before else 0, event))
 
