@@ -1,7 +1,4 @@
-"""What is written is accepted by the models that others publish; skipped where they are not installed.
-
-pip install --no-deps atif==1.8.0 nvidia-nat-atif==1.9.0
-"""
+"""What is written is accepted by the models that others publish."""
 
 import pytest
 from hypothesis import given, settings
