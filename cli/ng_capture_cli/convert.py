@@ -127,13 +127,14 @@ def command(
         agent_name=agent_name,
         agent_version=agent_version,
         session_id=session_id,
+        selection=selection,
     )
     writer = writer_of(to)
     recognition = recognise(sources, contract)
     report = Report(to, profile, loss_report)
     with Outputs(output, whole=writer.whole, sources=recognition.paths, loss_report=loss_report) as outputs:
         for each in recognition.sources:
-            conversion = Conversion(each.reader, writer, wanted, strict, selection, each.contract.writer is writer)
+            conversion = Conversion(each.reader, writer, wanted, strict, each.contract.writer is writer)
             try:
                 for converted in conversion.convert(each.source):
                     report.add(each.contract.name, converted, outputs.take(converted))

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import msgspec
 
+from ng_capture.files.listing import EVERYTHING, Selection
+
 
 class Profile(StrEnum):
     """How Responses are written: the whole episode, as Gym's Harbor mapping does, or refused instead of lost (3.6)."""
@@ -34,7 +36,8 @@ class Options(msgspec.Struct, frozen=True):
 
     `terminus`: read commands out of a Terminus message. `subagents`: one further row for each embedded trajectory.
     `metrics_only`: also convert records that hold no conversation. `media_dir`: where images of data URLs go, by its
-    name as the document shall name it. `inline_media`: images that lie beside the source become data URLs.
+    name as the document shall name it. `inline_media`: images that lie beside the source become data URLs. `selection`:
+    rollouts by their ids.
     """
 
     profile: Profile = Profile.NATIVE
@@ -49,3 +52,4 @@ class Options(msgspec.Struct, frozen=True):
     agent_name: str | None = None
     agent_version: str | None = None
     session_id: str | None = None
+    selection: Selection = EVERYTHING

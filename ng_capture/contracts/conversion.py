@@ -11,7 +11,6 @@ from ng_capture.contracts.interface import Options, Read, Reader, Refused, Write
 from ng_capture.contracts.losses import Loss, lost, merged
 from ng_capture.contracts.rules import Fault
 from ng_capture.contracts.sources import Source
-from ng_capture.files.listing import EVERYTHING, Selection
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 160
@@ -39,7 +38,7 @@ class Converted(msgspec.Struct, frozen=True):
 
 
 class Conversion(msgspec.Struct, frozen=True):
-    """A conversion; `strict` refuses what would lose more than a note, `selection` takes rollouts by their ids.
+    """A conversion; `strict` refuses what would lose more than a note.
 
     `keeps_names` is for a contract that becomes itself: its documents name each other by their files.
     """
@@ -48,7 +47,6 @@ class Conversion(msgspec.Struct, frozen=True):
     writer: Writer
     options: Options = Options()
     strict: bool = False
-    selection: Selection = EVERYTHING
     keeps_names: bool = False
 
     def convert(self, source: Source) -> Iterator[Converted]:
@@ -59,7 +57,7 @@ class Conversion(msgspec.Struct, frozen=True):
                 yield Converted(
                     source.name, outcome.place, self._named(source, outcome, ""), None, losses, outcome.faults
                 )
-            elif outcome.episode.rollout_id is None or self.selection.takes(outcome.episode.rollout_id):
+            elif outcome.episode.rollout_id is None or self.options.selection.takes(outcome.episode.rollout_id):
                 yield self._written(source, outcome)
 
     def _written(self, source: Source, read: Read) -> Converted:

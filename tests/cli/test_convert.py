@@ -178,6 +178,13 @@ def test_only_the_rollouts_that_are_asked_for_are_written(tmp_path: Path) -> Non
     assert done.code == 0 and len(done.rows) == 1
 
 
+def test_of_a_capture_directory_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
+    write_capture(tmp_path, "7-0", [chat_call("1111aaaa", [user("hi")], says("ok"))])
+    (tmp_path / "8-0.capture.jsonl").write_bytes(b"{broken")
+    done = run("convert", tmp_path, "--to", "sft", "--include", "7-0")
+    assert (done.code, len(done.rows)) == (0, 1) and "8-0" not in done.err
+
+
 def test_standard_input_is_a_source(tmp_path: Path) -> None:
     data = json.dumps(row()).encode()
     done = subprocess.run([COMMAND, "convert", "-", "--to", "atif", "-q"], input=data, capture_output=True, check=False)

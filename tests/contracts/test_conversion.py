@@ -11,13 +11,15 @@ from ng_capture.contracts.interface import Options
 from ng_capture.contracts.registry import reader_of, writer_of
 from ng_capture.contracts.sources import Source
 from ng_capture.errors import UsageError
-from ng_capture.files.listing import Selection
+from ng_capture.files.listing import EVERYTHING, Selection
 from tests.support.contracts import atif, row, write
 
 
-def convert(path: Path, source: str, target: str, *, strict: bool = False, **more: Selection) -> list[Converted]:
+def convert(
+    path: Path, source: str, target: str, *, strict: bool = False, selection: Selection = EVERYTHING
+) -> list[Converted]:
     """All that became of a file."""
-    conversion = Conversion(reader_of(source), writer_of(target), Options(), strict, **more)
+    conversion = Conversion(reader_of(source), writer_of(target), Options(selection=selection), strict)
     return list(conversion.convert(Source(str(path))))
 
 

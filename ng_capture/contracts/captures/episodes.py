@@ -40,7 +40,7 @@ def read(
     source: Source, options: Options, contract: str = "capture", kinds: frozenset[FileKind] = EXCHANGES | RECORDS
 ) -> Iterator[Read | Refused]:
     """An episode for each rollout, one at a time; raises SurroundingsError."""
-    for gathered in gather(source, kinds):
+    for gathered in gather(source, kinds, options.selection):
         yield gathered if isinstance(gathered, Refused) else episode_of(gathered, options, contract)
 
 

@@ -19,7 +19,7 @@ from ng_capture.contracts.interface import Refused
 from ng_capture.contracts.rules import Fault
 from ng_capture.contracts.sources import Source
 from ng_capture.errors import SurroundingsError
-from ng_capture.files.listing import RolloutFiles, list_rollouts
+from ng_capture.files.listing import EVERYTHING, RolloutFiles, Selection, list_rollouts
 from ng_capture.files.names import FileKind, compression_of, parse_name, shown
 from ng_capture.files.reading import CaptureFile, Line
 from ng_capture.records.defects import Defect
@@ -60,21 +60,25 @@ class Gathered(msgspec.Struct, frozen=True, eq=False):
     faults: tuple[Fault, ...]
 
 
-def gather(source: Source, kinds: frozenset[FileKind] = EXCHANGES | RECORDS) -> Iterator[Gathered | Refused]:
+def gather(
+    source: Source, kinds: frozenset[FileKind] = EXCHANGES | RECORDS, selection: Selection = EVERYTHING
+) -> Iterator[Gathered | Refused]:
     """Every rollout of a source, and what no rollout could be made of; `kinds` are the files that count.
+
+    Of a folder only the selected rollouts are read.
 
     Raises SurroundingsError.
     """
     if source.path is not None and (source.is_folder or parse_name(source.path.name) is not None):
-        yield from _of_folder(str(source.path), kinds)
+        yield from _of_folder(str(source.path), kinds, selection)
     else:
         yield from _of_lines(source)
 
 
-def _of_folder(path: str, kinds: frozenset[FileKind]) -> Iterator[Gathered]:
+def _of_folder(path: str, kinds: frozenset[FileKind], selection: Selection) -> Iterator[Gathered]:
     """Every rollout that can be read; then the first of the failures is raised, one never stops the rest."""
     failures = list[SurroundingsError]()
-    for files in list_rollouts([path]):
+    for files in list_rollouts([path], selection):
         wanted = files.only(kinds)
         try:
             if _holds_calls(wanted):
