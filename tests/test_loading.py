@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> Path:
     directory = tmp_path / "store"
     fork = Forge("7-0")
     first = fork.root([1, 2], [3, 4], id="a")
-    scored = first.then([5], [6], id="b", policy_version=3)
+    scored = first.then([5], [6], id="b", weight_version=3)
     first.then([9], [10], id="s")
     other = Forge("7-1")
     answer = other.root([1, 2], [6, 7], id="c")
