@@ -153,6 +153,18 @@ def test_a_file_of_finished_rows_gives_those_that_may_be_trained(tmp_path: Path)
     assert told(out) == [([1, 2, 3], [0, 0, 1], [0.0, 0.0, -0.25])]
 
 
+def test_what_others_wrote_between_the_answers_of_a_finished_row_is_no_token_of_it(tmp_path: Path) -> None:
+    first = {"prompt_token_ids": [1, 2], "generation_token_ids": [3], "generation_log_probs": [-0.5]}
+    second = {"prompt_token_ids": [1, 2, 3, 4], "generation_token_ids": [5], "generation_log_probs": [-0.25]}
+    output = [{"type": "reasoning"}, first, {"type": "function_call_output", "output": "x"}, second]
+    rows = [{"_ng_rollout_id": "7-0", "response": {"output": each}} for each in (output, [])]
+    write_rows(tmp_path / "out.jsonl", rows)
+    assert told(tmp_path / "out.jsonl") == [
+        ([1, 2, 3, 4, 5], [0, 0, 1, 0, 1], [0.0, 0.0, -0.5, 0.0, -0.25]),
+        ([], [], []),
+    ]
+
+
 def test_a_file_is_read_anew_each_time(store: Path) -> None:
     loaded = load(exported(store, "rows"))
     assert len(list(loaded)) == len(list(loaded)) == 2
@@ -234,7 +246,13 @@ def test_a_row_of_a_table_that_is_none_is_wrong_use(store: Path, ending: str, sp
 
 @pytest.mark.parametrize(
     ("state", "message"),
-    [(None, "No such file"), (b"{}", "KeyError"), (b"[]", "TypeError"), (b"\xff", "UnicodeDecodeError")],
+    [
+        (None, "No such file"),
+        (b"{}", "KeyError"),
+        (b"[]", "TypeError"),
+        (b"\xff", "UnicodeDecodeError"),
+        (b'{"_data_files": []}', "no data file"),
+    ],
 )
 def test_a_directory_that_is_no_dataset_is_wrong_use(tmp_path: Path, state: bytes | None, message: str) -> None:
     if state is not None:
