@@ -7,8 +7,11 @@ import sys
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ng_capture import load
@@ -20,7 +23,7 @@ from ng_capture.replay import Replay
 from tests.support.command import run
 from tests.support.exported import in_float32
 from tests.support.forge import Forge, write_rows
-from tests.support.tables import TABLES, TABLES_WRITTEN, Rows, change
+from tests.support.tables import TABLES, TABLES_WRITTEN, Rows, change, table_of
 
 
 @pytest.fixture
@@ -244,6 +247,20 @@ def test_a_row_of_a_table_that_is_none_is_wrong_use(store: Path, ending: str, sp
         list(load(out))
 
 
+@pytest.mark.parametrize("ending", TABLES)
+def test_a_table_of_other_types_is_not_taken_for_one_of_these(store: Path, ending: str) -> None:
+    """A loss mask of 32 bits holds the same numbers, and is read by no trainer as bytes."""
+    table = table_of(out := exported(store, "skyrl-sft", ending=ending))
+    other = table.set_column(1, "loss_mask", table["loss_mask"].cast(pa.list_(pa.int32())))
+    if ending == "parquet":
+        pq.write_table(other, out)
+    else:
+        with pa.OSFile(str(out), "wb") as sink, pa.ipc.new_stream(sink, other.schema) as stream:
+            stream.write_table(other)
+    with pytest.raises(UsageError, match="columns of other types: i, i"):
+        list(load(out))
+
+
 @pytest.mark.parametrize(
     ("state", "message"),
     [
@@ -335,6 +352,14 @@ def test_a_replay_takes_no_group_of_another_size(store: Path) -> None:
 def test_a_replay_serves_no_part_of_a_group(store: Path) -> None:
     with pytest.raises(UsageError, match="group 7 is asked for 1 times"):
         Replay(exported(store, "trl-grpo"), group_size=2).rollouts(["7"])
+
+
+def test_a_replay_serves_no_trainer_of_other_groups(store: Path) -> None:
+    replay = Replay(exported(store, "trl-grpo"), group_size=2)
+    assert len(replay.rollouts(["7", "7"], SimpleNamespace(num_generations=2))["prompt_ids"]) == 2
+    with pytest.raises(UsageError, match="the trainer's groups are 4 rollouts, those of the file 2") as error:
+        replay.rollouts(["7"] * 4, SimpleNamespace(num_generations=4))
+    assert error.value.hint == "num_generations=2"
 
 
 def test_a_replay_takes_no_rollout_of_several_rows(store: Path) -> None:

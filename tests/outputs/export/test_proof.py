@@ -47,9 +47,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = []
     for name, reward, first in (("7-0", 1.0, 1), ("7-1", 0.25, 21)):
         forge = Forge(name)
-        asked = forge.root([first, 2], [3, 11], id=f"{name}-a", weight_version=3)
+        experts = [[[number]] for number in range(7)]
+        asked = forge.root([first, 2], [3, 11], id=f"{name}-a", weight_version=3, routed_experts=experts[:4])
         # a column holds text, whatever it is in JSON
-        last = asked.then([4], [5, 6], id=f"{name}-b", weight_version="step-4")
+        last = asked.then([4], [5, 6], id=f"{name}-b", weight_version="step-4", routed_experts=experts)
         forge.write(directory, raw=True)
         rows.append({**forge.row(last, reward=reward), "_ng_task_index": 7})
     write_rows(directory.parent / "rows.jsonl", rows)
@@ -191,6 +192,14 @@ def _path(row: dict[str, Any], *keys: str | int) -> Any:
         ("gym-response", ("response", "output", 0, "generation_token_ids"), 0, 7, "I2"),
         ("gym-response", ("response", "output", 0, "generation_log_probs"), 0, -7.0, "I32"),
         ("rollouts", ("response", "output", -1, "prompt_token_ids"), 0, 7, "I1"),
+        ("rows", ("loss_mask",), slice(0, 1), [], "I7"),
+        ("rows", ("logprobs",), 0, -0.5, "I9"),
+        ("trl-grpo", ("logprobs",), 2, -0.5, "I9"),
+        ("rows", ("tokens",), 0, 2**31, "I27"),
+        ("rows", ("tokens",), 0, -1, "I27"),
+        ("rows", ("routed_experts",), 0, [[8]], "I28"),
+        ("rows", (), "routed_experts", None, "I28"),
+        ("rows", ("spans",), slice(-1, None), [], "I1"),
         ("rows", ("spans",), 0, {}, "I1"),
         ("rows", ("spans", 0), "call_id", "other", "I1"),
         ("rows", ("spans", 1), "weight_version", 9, "I17"),
@@ -227,11 +236,36 @@ def test_whatever_a_row_tells_is_held_against_the_captures(
     exported: Exported,
     name: str,
     keys: tuple[str | int, ...],
-    place: int | str,
+    place: int | str | slice,
     value: object,
     invariant: str,
 ) -> None:
     out = exported(name, Form.JSONL)
+    change(out, lambda rows: _path(rows[1], *keys).__setitem__(place, value))
+    assert {each.row for each in breaches(store, out)} == {None, 1}
+    assert invariant in broken(store, out)
+
+
+@pytest.mark.parametrize(
+    ("keys", "place", "value", "invariant"),
+    [
+        (("loss_fn_inputs", "logprobs", "data"), -1, -0.125, "I32"),
+        (("loss_fn_inputs", "logprobs", "data"), 0, -0.5, "I9"),
+        (("loss_fn_inputs", "advantages", "data"), -1, 2.0, "I19"),
+        (("loss_fn_inputs", "advantages", "data"), -1, 0.0, "I19"),
+        (("loss_fn_inputs", "advantages", "data"), 0, 1.0, "I3"),
+        (("loss_fn_inputs", "target_tokens", "data"), -1, 7, "I1"),
+        (("provenance", "loss_mask"), -1, 0, "I3"),
+    ],
+)
+def test_a_datum_of_rl_is_held_against_the_captures_and_its_group(
+    store: Path, tmp_path: Path, keys: tuple[str | int, ...], place: int, value: float, invariant: str
+) -> None:
+    out, rows = tmp_path / "out.jsonl", RowsFile(str(store.parent / "rows.jsonl"))
+    how = Rebuild(Shape.TINKER, Judging(), export=Export(advantage=AdvantageOf.GRPO))
+    with RebuildWriter(str(out), None, how, described(rows)) as writer:
+        writer.write_all(rebuild(list_rollouts([str(store)]), rows, how))
+    assert breaches(store, out) == []
     change(out, lambda rows: _path(rows[1], *keys).__setitem__(place, value))
     assert {each.row for each in breaches(store, out)} == {None, 1}
     assert invariant in broken(store, out)

@@ -1,6 +1,7 @@
 """Health per rollout as a table: whole or not at all, in pieces that do not grow with the run."""
 
 import resource
+from hashlib import sha512
 from pathlib import Path
 
 import polars as pl
@@ -68,7 +69,9 @@ def test_a_disk_without_room_leaves_the_old_table(tmp_path: Path, ending: str) -
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         with pytest.raises(SurroundingsError), RolloutTable(path, parquet=ending == "parquet") as table:
-            table.add(rollout("1-0"))
+            for number in range(MANY // 2):
+                # more than what is held in memory of a file, however it is packed
+                table.add(rollout(sha512(b"%d" % number).hexdigest() * 2 + sha512(b"%x" % -number).hexdigest() * 2))
             resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
