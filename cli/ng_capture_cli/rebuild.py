@@ -155,8 +155,9 @@ def _ended(watch: "_Watch", tally: "Tally", rows: "RowsFile | None", listing: Li
     if not quiet:
         tell_summary(summary)
         if watch.left_out:
-            why = ", ".join(f"{reason} {count:,}" for reason, count in watch.left_out.most_common())
-            tell(f"rows left out: {why}")
+            reasons = watch.left_out.most_common()
+            tell(f"rows left out: {', '.join(f'{reason} {count:,}' for reason, count in reasons)}")
+            tell(f"hint: ng-capture reason {reasons[0][0]}")
     if watch.failures:
         return exits.SURROUNDINGS
     return exits.FINDINGS if faulty or not summary.trainable else exits.DONE

@@ -85,7 +85,7 @@ def test_floats_are_written_with_a_point(store: Path) -> None:
 def test_a_rollout_without_a_reward_is_left_out_where_one_is_needed_and_not_covered(store: Path) -> None:
     out = store.parent / "out.jsonl"
     done = rebuild(store, "--to", "trl-grpo", "-o", out)
-    assert done.code == 0 and "rows left out: reward_missing 1" in done.err
+    assert done.code == 0 and "rows left out: reward_missing 1\nhint: ng-capture reason reward_missing" in done.err
     receipt = json.loads((store.parent / "out.jsonl.receipt.json").read_bytes())
     covered = {entry["rollout_id"]: entry["covered"] for entry in receipt["rollouts"]}
     assert covered["7-1"] and not covered["8-0"] and not covered["7-2"]
@@ -211,6 +211,14 @@ def test_groups_tell_the_halves_of_a_format_that_has_no_place_for_them(store: Pa
     halves = ("--split-by", "group", "--val", "0.5", "--group-by", "meta.score")
     assert rebuild(store, "--to", "hf-labels", "-o", out, *halves).code == 0
     assert sorted(path.name for path in store.parent.glob("out.*.jsonl")) == ["out.train.jsonl", "out.val.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["trl-grpo", "verl", "skyrl", "slime", "prime-rl"])
+def test_a_format_that_needs_rewards_needs_the_finished_rows(store: Path, name: str) -> None:
+    """Without them not one row could be written."""
+    done = run("rebuild", store, "--to", name, "-o", store.parent / "x.jsonl")
+    assert done.code == 2 and f"{name} needs rewards" in done.err and "hint: --rollouts FILE" in done.err
+    assert not list(store.parent.glob("x.*"))
 
 
 def test_groups_need_the_finished_rows(store: Path) -> None:
