@@ -108,6 +108,25 @@ def test_reward_and_group_may_stand_in_any_field(store: Path) -> None:
     assert {(row["score"], row["uid"]) for row in rows} == {(2.5, "2.5")}
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("verl", ("--group-by", "none"), 2),
+        ("rows", ("--group-by", "none"), 3),
+        ("verl", (), 0),
+        ("rows", (), 0),
+        ("hf-labels", (), 0),
+    ],
+)
+def test_rows_that_name_no_group_are_told_where_groups_matter(
+    store: Path, name: str, options: tuple[str, ...], told: int
+) -> None:
+    """I19: whoever compares by groups would take them for one."""
+    done = rebuild(store, "--to", name, "-o", store.parent / "out.jsonl", *options)
+    assert done.code == 0 and ("rows without a group" in done.err) is bool(told)
+    assert not told or f"rows without a group: {told}; " in done.err
+
+
 def test_rows_that_are_too_long_are_left_out_cut_or_stop_the_run(store: Path) -> None:
     out = store.parent / "out.jsonl"
     assert [row["tokens"] for row in rows_of(store, "rows", "--max-length", "4")] == [[1, 2, 6, 7], [1, 2]]
