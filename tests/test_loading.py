@@ -7,8 +7,11 @@ import sys
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ng_capture import load
@@ -20,7 +23,7 @@ from ng_capture.replay import Replay
 from tests.support.command import run
 from tests.support.exported import in_float32
 from tests.support.forge import Forge, write_rows
-from tests.support.tables import TABLES, TABLES_WRITTEN, Rows, change
+from tests.support.tables import TABLES, TABLES_WRITTEN, Rows, change, table_of
 
 
 @pytest.fixture
@@ -29,7 +32,7 @@ def store(tmp_path: Path) -> Path:
     directory = tmp_path / "store"
     fork = Forge("7-0")
     first = fork.root([1, 2], [3, 4], id="a")
-    scored = first.then([5], [6], id="b", policy_version=3)
+    scored = first.then([5], [6], id="b", weight_version=3)
     first.then([9], [10], id="s")
     other = Forge("7-1")
     answer = other.root([1, 2], [6, 7], id="c")
@@ -153,6 +156,18 @@ def test_a_file_of_finished_rows_gives_those_that_may_be_trained(tmp_path: Path)
     assert told(out) == [([1, 2, 3], [0, 0, 1], [0.0, 0.0, -0.25])]
 
 
+def test_what_others_wrote_between_the_answers_of_a_finished_row_is_no_token_of_it(tmp_path: Path) -> None:
+    first = {"prompt_token_ids": [1, 2], "generation_token_ids": [3], "generation_log_probs": [-0.5]}
+    second = {"prompt_token_ids": [1, 2, 3, 4], "generation_token_ids": [5], "generation_log_probs": [-0.25]}
+    output = [{"type": "reasoning"}, first, {"type": "function_call_output", "output": "x"}, second]
+    rows = [{"_ng_rollout_id": "7-0", "response": {"output": each}} for each in (output, [])]
+    write_rows(tmp_path / "out.jsonl", rows)
+    assert told(tmp_path / "out.jsonl") == [
+        ([1, 2, 3, 4, 5], [0, 0, 1, 0, 1], [0.0, 0.0, -0.5, 0.0, -0.25]),
+        ([], [], []),
+    ]
+
+
 def test_a_file_is_read_anew_each_time(store: Path) -> None:
     loaded = load(exported(store, "rows"))
     assert len(list(loaded)) == len(list(loaded)) == 2
@@ -232,9 +247,29 @@ def test_a_row_of_a_table_that_is_none_is_wrong_use(store: Path, ending: str, sp
         list(load(out))
 
 
+@pytest.mark.parametrize("ending", TABLES)
+def test_a_table_of_other_types_is_not_taken_for_one_of_these(store: Path, ending: str) -> None:
+    """A loss mask of 32 bits holds the same numbers, and is read by no trainer as bytes."""
+    table = table_of(out := exported(store, "skyrl-sft", ending=ending))
+    other = table.set_column(1, "loss_mask", table["loss_mask"].cast(pa.list_(pa.int32())))
+    if ending == "parquet":
+        pq.write_table(other, out)
+    else:
+        with pa.OSFile(str(out), "wb") as sink, pa.ipc.new_stream(sink, other.schema) as stream:
+            stream.write_table(other)
+    with pytest.raises(UsageError, match="columns of other types: i, i"):
+        list(load(out))
+
+
 @pytest.mark.parametrize(
     ("state", "message"),
-    [(None, "No such file"), (b"{}", "KeyError"), (b"[]", "TypeError"), (b"\xff", "UnicodeDecodeError")],
+    [
+        (None, "No such file"),
+        (b"{}", "KeyError"),
+        (b"[]", "TypeError"),
+        (b"\xff", "UnicodeDecodeError"),
+        (b'{"_data_files": []}', "no data file"),
+    ],
 )
 def test_a_directory_that_is_no_dataset_is_wrong_use(tmp_path: Path, state: bytes | None, message: str) -> None:
     if state is not None:
@@ -317,6 +352,14 @@ def test_a_replay_takes_no_group_of_another_size(store: Path) -> None:
 def test_a_replay_serves_no_part_of_a_group(store: Path) -> None:
     with pytest.raises(UsageError, match="group 7 is asked for 1 times"):
         Replay(exported(store, "trl-grpo"), group_size=2).rollouts(["7"])
+
+
+def test_a_replay_serves_no_trainer_of_other_groups(store: Path) -> None:
+    replay = Replay(exported(store, "trl-grpo"), group_size=2)
+    assert len(replay.rollouts(["7", "7"], SimpleNamespace(num_generations=2))["prompt_ids"]) == 2
+    with pytest.raises(UsageError, match="the trainer's groups are 4 rollouts, those of the file 2") as error:
+        replay.rollouts(["7"] * 4, SimpleNamespace(num_generations=4))
+    assert error.value.hint == "num_generations=2"
 
 
 def test_a_replay_takes_no_rollout_of_several_rows(store: Path) -> None:

@@ -155,8 +155,17 @@ def check_export(to: Shape, export: Export, division: Division, *, with_rows: bo
     if division.val is not None:
         # whatever is written, groups tell into which half
         export = msgspec.structs.replace(export, group_by=None)
-    if export == NO_CHOICE:
-        return
+    if export != NO_CHOICE:
+        _check_choices(to, export)
+    asks_rows = export.reward_field or export.group_by or export.advantage is not AdvantageOf.NONE
+    if asks_rows and not with_rows:
+        raise UsageError("rewards and groups stand in the finished rows", hint="--rollouts FILE")
+    if _needs_reward(to) and not with_rows:
+        raise UsageError(f"{to.value} needs rewards: they stand in the finished rows", hint="--rollouts FILE")
+
+
+def _check_choices(to: Shape, export: Export) -> None:
+    """Raises UsageError for what is chosen and has no place in the format."""
     if to is Shape.ROLLOUTS:
         raise UsageError("finished rows are delivered as they are", hint="these options are for --to rows and the like")
     if to is Shape.GYM_RESPONSE and export != Export(reward=export.reward, reward_field=export.reward_field):
@@ -165,9 +174,13 @@ def check_export(to: Shape, export: Export, division: Division, *, with_rows: bo
     if to in (Shape.MESSAGES, Shape.PAIRS):
         _check_text(to, export)
     _check_places(to, export)
-    asks_rows = export.reward_field or export.group_by or export.advantage is not AdvantageOf.NONE
-    if asks_rows and not with_rows:
-        raise UsageError("rewards and groups stand in the finished rows", hint="--rollouts FILE")
+
+
+def _needs_reward(to: Shape) -> bool:
+    from ng_capture.outputs.export.formats import FORMATS
+
+    known = FORMATS.get(to.value)
+    return known is not None and known.needs_reward
 
 
 def _check_places(to: Shape, export: Export) -> None:

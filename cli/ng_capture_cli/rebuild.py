@@ -155,8 +155,12 @@ def _ended(watch: "_Watch", tally: "Tally", rows: "RowsFile | None", listing: Li
     if not quiet:
         tell_summary(summary)
         if watch.left_out:
-            why = ", ".join(f"{reason} {count:,}" for reason, count in watch.left_out.most_common())
-            tell(f"rows left out: {why}")
+            reasons = watch.left_out.most_common()
+            tell(f"rows left out: {', '.join(f'{reason} {count:,}' for reason, count in reasons)}")
+            tell(f"hint: ng-capture reason {reasons[0][0]}")
+        if watch.ungrouped:
+            tell(f"rows without a group: {watch.ungrouped:,}; a trainer may compare them with one another")
+            tell("hint: --group-by FIELD, of the finished rows")
     if watch.failures:
         return exits.SURROUNDINGS
     return exits.FINDINGS if faulty or not summary.trainable else exits.DONE
@@ -182,6 +186,7 @@ class _Watch:
         self.failures: list[str] = []
         self._tally = tally
         self.left_out: Counter[str] = Counter()
+        self.ungrouped = 0
         self._quiet = quiet
         self._findings = 0
 
@@ -191,6 +196,7 @@ class _Watch:
             if result.failure is not None:
                 self.failures.append(result.failure)
             self.left_out.update(each.reason for each in result.left_out)
+            self.ungrouped += result.ungrouped
             if result.notice is not None:
                 tell(result.notice)
             if result.receipt is not None:

@@ -46,11 +46,14 @@ def data_files(directory: str) -> list[str]:
         raise UsageError(f"{directory}: a split dataset", hint=f"{' or '.join(halves)}")
     try:
         told = json.loads((place / _STATE).read_bytes())
-        return [str(place / each["filename"]) for each in told["_data_files"]]
+        files = [str(place / each["filename"]) for each in told["_data_files"]]
     except OSError as error:
         raise UsageError(f"{directory}: no dataset: {_STATE}: {error.strerror}") from error
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{directory}: no dataset: {_STATE}: {error!r}") from error
+    if not files:
+        raise UsageError(f"{directory}: no dataset: {_STATE}: names no data file")
+    return files
 
 
 def faults_of(

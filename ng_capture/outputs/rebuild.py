@@ -50,7 +50,7 @@ class Rebuilt(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     `receipt` is None for a row that belongs to no rollout and for a rollout that could not be read. `failure` is what
     the machine did not do: read its files, or lock them for sealing. `partner` is the rollout that shares a row with
-    this one, `unit` what must not be torn apart: its group, or itself.
+    this one, `unit` what must not be torn apart: its group, or itself. `ungrouped` is that of Made.
     """
 
     unit: str
@@ -61,6 +61,7 @@ class Rebuilt(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     left_out: tuple[LeftOut, ...] = ()
     trained: int = 0
     untrained: Mapping[str, int] = {}
+    ungrouped: int = 0
     receipt: ReceiptRollout | None = None
     calls: int = 0
     notice: str | None = None
@@ -161,6 +162,7 @@ def rebuild_rollout(task: RebuildTask) -> Rebuilt:
         left_out=made.left_out,
         trained=judgement.accounting.trained if made.trained is None else made.trained,
         untrained=made.untrained,
+        ungrouped=made.ungrouped,
         receipt=receipt_rollout(judgement, row, job.directory, sealing.sealed),
         calls=len(judgement.analysis.calls),
         notice=sealing.notice,

@@ -115,3 +115,34 @@ def test_policy_all_gives_nothing_where_the_scored_call_is_in_doubt(forge: Forge
     forge.calls[1].fields["digest"] = "0" * 64
     forge.write(tmp_path)
     assert judged(tmp_path, forge.row(forge.calls[1]), Policy.ALL).reasons == ("digest_mismatch",)
+
+
+@pytest.mark.parametrize(
+    ("item", "note"),
+    [
+        (message([5]), "response_output_unfingerprintable"),
+        ({"type": "function_call_output", "output": "x"}, "no_model_authored_output"),
+    ],
+)
+def test_a_response_that_cannot_be_compared_says_nothing(tmp_path: Path, item: dict[str, Any], note: str) -> None:
+    """It confirms no call, and contradicts none: the one chain stays what it was."""
+    forge = Forge()
+    forge.root([1], [2], id="a").then([3], [4], id="b")
+    judgement = with_response(forge, tmp_path, {"output": [item]})
+    assert named(judgement) == (None, None) and judgement.verdict == "trainable"
+    assert judgement.analysis.attribution.reason == f"response_has_no_id,{note}"
+
+
+def test_a_declared_response_that_no_record_has_masks(forge: Forge, tmp_path: Path) -> None:
+    """Also where the response itself names a call."""
+    judgement = with_response(forge, tmp_path, {"id": "resp_b"}, terminal_response_id="resp_gone")
+    assert judgement.reasons[-1] == "terminal_not_captured"
+    assert any("resp_gone" in finding.message for finding in judgement.findings)
+
+
+def test_a_declared_response_that_two_records_have_masks(forge: Forge, tmp_path: Path) -> None:
+    for call in forge.calls[1:]:
+        call.fields["response_id"] = "same"
+    judgement = with_response(forge, tmp_path, None, terminal_response_id="same")
+    assert judgement.reasons[-1] == "terminal_ambiguous"
+    assert ("b", "s") in {finding.calls for finding in judgement.findings if finding.reason == "terminal_ambiguous"}

@@ -85,7 +85,7 @@ def test_floats_are_written_with_a_point(store: Path) -> None:
 def test_a_rollout_without_a_reward_is_left_out_where_one_is_needed_and_not_covered(store: Path) -> None:
     out = store.parent / "out.jsonl"
     done = rebuild(store, "--to", "trl-grpo", "-o", out)
-    assert done.code == 0 and "rows left out: reward_missing 1" in done.err
+    assert done.code == 0 and "rows left out: reward_missing 1\nhint: ng-capture reason reward_missing" in done.err
     receipt = json.loads((store.parent / "out.jsonl.receipt.json").read_bytes())
     covered = {entry["rollout_id"]: entry["covered"] for entry in receipt["rollouts"]}
     assert covered["7-1"] and not covered["8-0"] and not covered["7-2"]
@@ -106,6 +106,25 @@ def test_every_row_of_a_rollout_knows_its_part(store: Path) -> None:
 def test_reward_and_group_may_stand_in_any_field(store: Path) -> None:
     rows = rows_of(store, "verl", "--reward-field", "meta.score", "--group-by", "meta.score")
     assert {(row["score"], row["uid"]) for row in rows} == {(2.5, "2.5")}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("verl", ("--group-by", "none"), 2),
+        ("rows", ("--group-by", "none"), 3),
+        ("verl", (), 0),
+        ("rows", (), 0),
+        ("hf-labels", (), 0),
+    ],
+)
+def test_rows_that_name_no_group_are_told_where_groups_matter(
+    store: Path, name: str, options: tuple[str, ...], told: int
+) -> None:
+    """I19: whoever compares by groups would take them for one."""
+    done = rebuild(store, "--to", name, "-o", store.parent / "out.jsonl", *options)
+    assert done.code == 0 and ("rows without a group" in done.err) is bool(told)
+    assert not told or f"rows without a group: {told}; " in done.err
 
 
 def test_rows_that_are_too_long_are_left_out_cut_or_stop_the_run(store: Path) -> None:
@@ -211,6 +230,14 @@ def test_groups_tell_the_halves_of_a_format_that_has_no_place_for_them(store: Pa
     halves = ("--split-by", "group", "--val", "0.5", "--group-by", "meta.score")
     assert rebuild(store, "--to", "hf-labels", "-o", out, *halves).code == 0
     assert sorted(path.name for path in store.parent.glob("out.*.jsonl")) == ["out.train.jsonl", "out.val.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["trl-grpo", "verl", "skyrl", "slime", "prime-rl"])
+def test_a_format_that_needs_rewards_needs_the_finished_rows(store: Path, name: str) -> None:
+    """Without them not one row could be written."""
+    done = run("rebuild", store, "--to", name, "-o", store.parent / "x.jsonl")
+    assert done.code == 2 and f"{name} needs rewards" in done.err and "hint: --rollouts FILE" in done.err
+    assert not list(store.parent.glob("x.*"))
 
 
 def test_groups_need_the_finished_rows(store: Path) -> None:

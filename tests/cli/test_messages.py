@@ -168,6 +168,17 @@ def test_thoughts_that_are_not_sent_again_stand_where_they_were_thought(tmp_path
     assert row["messages"][1]["tool_calls"][0]["function"]["arguments"] == '{"a": 1}'
 
 
+@pytest.mark.parametrize(("again", "weight"), [("{not json", 1), ("{not  json", 0)])
+def test_arguments_that_are_no_json_are_the_same_where_every_letter_is(tmp_path: Path, again: str, weight: int) -> None:
+    store = tmp_path / "store"
+    two_calls(store)
+    asked, answer = [user("x")], calls(("k", "ls", "{not json"))
+    later = [*asked, calls(("k", "ls", again)), result("k", "no")]
+    talk(store, [chat_call("a", asked, answer), chat_call("b", later, says("done"))])
+    (row,) = exported(store)
+    assert [turn.get("weight") for turn in row["messages"]] == [None, weight, None, 1]
+
+
 def test_blocks_of_instructions_and_results_stand_on_lines_of_their_own(tmp_path: Path) -> None:
     store = tmp_path / "store"
     two_calls(store)

@@ -37,15 +37,17 @@ def read_rows(path: Path) -> Rows:
     """The rows of an output."""
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text().splitlines()]
-    return list(_table(path).to_pylist())
+    return list(table_of(path).to_pylist())
 
 
 def schema_of(path: Path) -> dict[str, str]:
     """The types of the columns of a table."""
-    return {field.name: str(field.type) for field in _table(path).schema}
+    return {field.name: str(field.type) for field in table_of(path).schema}
 
 
-def _table(path: Path) -> pa.Table:
+def table_of(path: Path | str) -> pa.Table:
+    """A table as pyarrow reads it."""
+    path = Path(path)
     if path.suffix == ".parquet":
         return pq.read_table(path)
     with pa.OSFile(str(data_of(path))) as source, pa.ipc.open_stream(source) as stream:
@@ -59,7 +61,7 @@ def change(path: Path, how: Callable[[Rows], None]) -> None:
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         return
-    table = pa.Table.from_pylist(rows, _table(path).schema)
+    table = pa.Table.from_pylist(rows, table_of(path).schema)
     if path.suffix == ".parquet":
         pq.write_table(table, path)
         return

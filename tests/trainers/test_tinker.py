@@ -1,12 +1,13 @@
 """tinker's own types take a `tinker` row as it is."""
 
-import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 import tinker
 from tinker.types._pydantic_types.datum import Datum as WireDatum
 
+from ng_capture import load
 from tests.trainers.captured import CAPTURED
 from tests.trainers.conftest import Export
 
@@ -21,11 +22,12 @@ def variant(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def rows(export: Export, variant: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in export("tinker", "--advantage", variant).read_text().splitlines()]
+def rows(export: Export, variant: str) -> list[Mapping[str, Any]]:
+    return [row.fields for row in load(export("tinker", "--advantage", variant))]
 
 
-def datum_of(row: dict[str, Any]) -> tinker.Datum:
+def datum_of(row: Mapping[str, Any]) -> tinker.Datum:
+    """As the README does it."""
     (chunk,) = row["model_input"]["chunks"]
     inputs = {name: tinker.TensorData(**tensor) for name, tensor in row["loss_fn_inputs"].items()}
     return tinker.Datum(model_input=tinker.ModelInput.from_ints(chunk["tokens"]), loss_fn_inputs=inputs)

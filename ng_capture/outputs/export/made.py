@@ -26,7 +26,8 @@ class Made(msgspec.Struct, frozen=True, eq=False):
     """What is exported of a rollout: lines of JSON, or rows of a table; and what is not.
 
     `trained` counts the tokens that carry loss in it, None where they are those of the verdict; `untrained`, by reason,
-    those of the verdict that carry none. `partner` is the rollout that shares a row with this one.
+    those of the verdict that carry none. `partner` is the rollout that shares a row with this one. `ungrouped` counts
+    rows that name no group where their trainer compares by groups, or the user named the field.
     """
 
     lines: list[list[Chunk]] = []
@@ -36,6 +37,7 @@ class Made(msgspec.Struct, frozen=True, eq=False):
     trained: int | None = None
     untrained: Mapping[str, int] = {}
     partner: str | None = None
+    ungrouped: int = 0
 
 
 def make(
@@ -51,7 +53,12 @@ def make(
         kept = []
     untrained = untrained_of(kept, left)
     rows = [_accounted(each, untrained) for each in rewarded(kept, how.export, advantage)]
-    made = Made(left_out=left, trained=sum(each.trained for each in rows), untrained=untrained)
+    made = Made(
+        left_out=left,
+        trained=sum(each.trained for each in rows),
+        untrained=untrained,
+        ungrouped=sum(each.head.group_id is None for each in rows) if _wants_group(how) else 0,
+    )
     if how.shape is Shape.ROWS and how.table:
         return msgspec.structs.replace(made, table=[_table_row(each) for each in rows])
     layout = _record if how.shape is Shape.ROWS else FORMATS[how.shape.value].row
@@ -87,6 +94,12 @@ def _accounted(row: FlatRow, untrained: Mapping[str, int]) -> FlatRow:
 def _wants_advantage(how: Rebuild) -> bool:
     known = FORMATS.get(how.shape.value)
     return known is not None and known.takes_advantages and how.export.advantage is not AdvantageOf.NONE
+
+
+def _wants_group(how: Rebuild) -> bool:
+    known = FORMATS.get(how.shape.value)
+    compares = known is not None and known.needs_reward and "group" in known.tells
+    return compares or how.export.group_by is not None
 
 
 def _record(row: FlatRow) -> Record:

@@ -24,10 +24,8 @@ def columns_of(path: str) -> list[str]:
         if form_of(path) is Form.PARQUET:
             return list(pq.read_schema(path).names)
         # the pieces of a directory have the same
-        for piece in _streams(path):
-            with pa.OSFile(piece) as source, pa.ipc.open_stream(source) as stream:
-                return list(stream.schema.names)
-        return []
+        with pa.OSFile(_streams(path)[0]) as source, pa.ipc.open_stream(source) as stream:
+            return list(stream.schema.names)
 
 
 def read_records(path: str) -> Iterator[Record]:

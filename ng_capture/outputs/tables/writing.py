@@ -21,8 +21,6 @@ _GROUP_ROWS = 10_000
 class Growing(Protocol):
     """What a table is written into; raises SurroundingsError where it cannot be."""
 
-    @property
-    def size(self) -> int: ...
     def write(self, *chunks: bytes | bytearray | memoryview) -> None: ...
 
 
@@ -152,9 +150,6 @@ class _Stream(io.RawIOBase):
 
     def writable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._file.size
 
     def write(self, data: Any) -> int:
         self._file.write(data)

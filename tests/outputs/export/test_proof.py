@@ -1,17 +1,13 @@
 """Whatever is changed in an exported file is found, with its row, place and invariant, in each form of each format."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ng_capture.files.listing import list_rollouts
 from ng_capture.outputs.export.choices import AdvantageOf, Export
-from ng_capture.outputs.export.proof.prove import Breach, prove
 from ng_capture.outputs.forms import Form
 from ng_capture.outputs.parts import Division, Half, Part
 from ng_capture.outputs.rebuild import rebuild
@@ -20,72 +16,8 @@ from ng_capture.outputs.rows_file import RowsFile
 from ng_capture.outputs.writer import RebuildWriter, described
 from ng_capture.verdicts.judging import Judging
 from tests.support.forge import Forge, write_rows
-from tests.support.tables import WRITTEN, Rows, change, named, pieces_of, read_rows
-
-ARRAYS = {
-    "rows": ("tokens", "loss_mask", "logprobs"),
-    "hf-labels": ("input_ids", "labels", None),
-    "llamafactory": ("input_ids", "labels", None),
-    "trl-grpo": ("completion_ids", "env_mask", "logprobs"),
-    "skyrl-sft": ("input_ids", "loss_mask", None),
-    "skyrl": ("response_ids", "loss_masks", "rollout_logprobs"),
-    "verl": ("responses", "response_mask", "rollout_log_probs"),
-    "slime": ("tokens", "loss_mask", "rollout_log_probs"),
-    "prime-rl": ("completion_ids", "completion_mask", "completion_logprobs"),
-}
-"""Where a format keeps ids, mask and log probabilities, the last two beside the end of the first."""
-LABELS = ("hf-labels", "llamafactory")
-LINES_ONLY = ("rollouts", "gym-response", "messages", "pairs")
-FLAT = [(name, form) for name, form in WRITTEN if name in ARRAYS]
-
-Exported = Callable[[str, Form], Path]
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("proof") / "store"
-    rows = []
-    for name, reward, first in (("7-0", 1.0, 1), ("7-1", 0.25, 21)):
-        forge = Forge(name)
-        asked = forge.root([first, 2], [3, 11], id=f"{name}-a", weight_version=3)
-        # a column holds text, whatever it is in JSON
-        last = asked.then([4], [5, 6], id=f"{name}-b", weight_version="step-4")
-        forge.write(directory, raw=True)
-        rows.append({**forge.row(last, reward=reward), "_ng_task_index": 7})
-    write_rows(directory.parent / "rows.jsonl", rows)
-    return directory
-
-
-@pytest.fixture
-def exported(store: Path, tmp_path: Path) -> Exported:
-    """Writes the store as a format, each time in a directory of its own."""
-
-    def write(name: str, form: Form) -> Path:
-        directory = tmp_path / str(len(list(tmp_path.iterdir())))
-        directory.mkdir()
-        return written(store, name, form, named(directory, form))
-
-    return write
-
-
-def written(store: Path, name: str, form: Form, out: Path) -> Path:
-    rows = RowsFile(str(store.parent / "rows.jsonl"))
-    how = Rebuild(Shape(name), Judging(), form=form)
-    with RebuildWriter(str(out), None, how, described(rows)) as writer:
-        writer.write_all(rebuild(list_rollouts([str(store)]), rows, how))
-    return out
-
-
-def breaches(store: Path, out: Path) -> list[Breach]:
-    rows = RowsFile(str(store.parent / "rows.jsonl"))
-    return list(prove(str(out), f"{out}.receipt.json", list_rollouts([str(store)]), rows))
-
-
-def broken(store: Path, out: Path) -> set[str]:
-    """The invariants that are named, beside the digest of the receipt, which always is."""
-    found = {breach.invariant for breach in breaches(store, out)}
-    assert "receipt" in found
-    return found - {"receipt"}
+from tests.support.proving import ARRAYS, FLAT, LABELS, LINES_ONLY, Exported, breaches, broken, written
+from tests.support.tables import WRITTEN, Rows, change, named, read_rows
 
 
 @pytest.mark.parametrize(("name", "form"), [*WRITTEN, *((name, Form.JSONL) for name in LINES_ONLY)])
@@ -191,6 +123,14 @@ def _path(row: dict[str, Any], *keys: str | int) -> Any:
         ("gym-response", ("response", "output", 0, "generation_token_ids"), 0, 7, "I2"),
         ("gym-response", ("response", "output", 0, "generation_log_probs"), 0, -7.0, "I32"),
         ("rollouts", ("response", "output", -1, "prompt_token_ids"), 0, 7, "I1"),
+        ("rows", ("loss_mask",), slice(0, 1), [], "I7"),
+        ("rows", ("logprobs",), 0, -0.5, "I9"),
+        ("trl-grpo", ("logprobs",), 2, -0.5, "I9"),
+        ("rows", ("tokens",), 0, 2**31, "I27"),
+        ("rows", ("tokens",), 0, -1, "I27"),
+        ("rows", ("routed_experts",), 0, [[8]], "I28"),
+        ("rows", (), "routed_experts", None, "I28"),
+        ("rows", ("spans",), slice(-1, None), [], "I1"),
         ("rows", ("spans",), 0, {}, "I1"),
         ("rows", ("spans", 0), "call_id", "other", "I1"),
         ("rows", ("spans", 1), "weight_version", 9, "I17"),
@@ -227,11 +167,36 @@ def test_whatever_a_row_tells_is_held_against_the_captures(
     exported: Exported,
     name: str,
     keys: tuple[str | int, ...],
-    place: int | str,
+    place: int | str | slice,
     value: object,
     invariant: str,
 ) -> None:
     out = exported(name, Form.JSONL)
+    change(out, lambda rows: _path(rows[1], *keys).__setitem__(place, value))
+    assert {each.row for each in breaches(store, out)} == {None, 1}
+    assert invariant in broken(store, out)
+
+
+@pytest.mark.parametrize(
+    ("keys", "place", "value", "invariant"),
+    [
+        (("loss_fn_inputs", "logprobs", "data"), -1, -0.125, "I32"),
+        (("loss_fn_inputs", "logprobs", "data"), 0, -0.5, "I9"),
+        (("loss_fn_inputs", "advantages", "data"), -1, 2.0, "I19"),
+        (("loss_fn_inputs", "advantages", "data"), -1, 0.0, "I19"),
+        (("loss_fn_inputs", "advantages", "data"), 0, 1.0, "I3"),
+        (("loss_fn_inputs", "target_tokens", "data"), -1, 7, "I1"),
+        (("provenance", "loss_mask"), -1, 0, "I3"),
+    ],
+)
+def test_a_datum_of_rl_is_held_against_the_captures_and_its_group(
+    store: Path, tmp_path: Path, keys: tuple[str | int, ...], place: int, value: float, invariant: str
+) -> None:
+    out, rows = tmp_path / "out.jsonl", RowsFile(str(store.parent / "rows.jsonl"))
+    how = Rebuild(Shape.TINKER, Judging(), export=Export(advantage=AdvantageOf.GRPO))
+    with RebuildWriter(str(out), None, how, described(rows)) as writer:
+        writer.write_all(rebuild(list_rollouts([str(store)]), rows, how))
+    assert breaches(store, out) == []
     change(out, lambda rows: _path(rows[1], *keys).__setitem__(place, value))
     assert {each.row for each in breaches(store, out)} == {None, 1}
     assert invariant in broken(store, out)
@@ -342,124 +307,3 @@ def test_a_group_in_the_wrong_half_is_named(store: Path, tmp_path: Path, half: H
     found = [each.message for each in breaches(store, out)]
     wrong = [f"{name}: its group belongs into the other half" for name in ("7-0", "7-1")]
     assert found == ([] if division.half("7") == half else wrong)
-
-
-def test_a_row_of_another_format_is_no_row(store: Path, exported: Exported) -> None:
-    change(out := exported("verl", Form.JSONL), lambda rows: rows[0].pop("responses"))
-    (first, *_) = [each for each in breaches(store, out) if each.row == 0]
-    assert first.invariant == "I7" and "no row of verl" in first.message
-
-
-def test_a_finished_row_that_came_with_tokens_is_delivered_as_it_is_whatever_they_are(tmp_path: Path) -> None:
-    forge = Forge("r")
-    forge.root([1, 2], [3])
-    forge.write(tmp_path / "store")
-    item = {"type": "message", "generation_token_ids": [3], "generation_log_probs": [-0.5]}
-    write_rows(tmp_path / "rows.jsonl", [{"_ng_rollout_id": "r", "response": {"output": [item]}}])
-    out = written(tmp_path / "store", "rollouts", Form.JSONL, tmp_path / "out.jsonl")
-    assert breaches(tmp_path / "store", out) == []
-    change(out, lambda rows: rows[0]["response"]["output"][0].update(generation_token_ids=[4]))
-    assert broken(tmp_path / "store", out) == {"I2"}
-
-
-def test_other_finished_rows_than_those_of_the_receipt_are_named(store: Path, exported: Exported) -> None:
-    out = exported("verl", Form.JSONL)
-    other = out.parent / "rows.jsonl"
-    write_rows(other, [{**row, "note": "x"} for row in read_rows(store.parent / "rows.jsonl")])
-    found = list(prove(str(out), f"{out}.receipt.json", list_rollouts([str(store)]), RowsFile(str(other))))
-    assert [each.message for each in found] == [f"{other} is not the file of finished rows that the receipt tells of"]
-
-
-@pytest.mark.parametrize(
-    ("told", "other"),
-    [
-        ('"covered":true', '"covered":false'),
-        ('"rows":[0]', '"rows":[1]'),
-        ('"verdict":"trainable"', '"verdict":"masked"'),
-        ('"trained":4', '"trained":5'),
-        ('"rows":2,', '"rows":3,'),
-    ],
-)
-def test_a_receipt_that_tells_otherwise_of_a_rollout_is_named(
-    store: Path, exported: Exported, told: str, other: str
-) -> None:
-    """What it covers may be deleted."""
-    out = exported("rows", Form.JSONL)
-    receipt = Path(f"{out}.receipt.json")
-    text = receipt.read_text()
-    assert told in text
-    receipt.write_text(text.replace(told, other, 1))
-    (found,) = breaches(store, out)
-    assert found.invariant == "receipt"
-
-
-@pytest.mark.parametrize(("name", "form"), [(name, form) for name, form in FLAT if form is Form.JSONL])
-def test_what_is_no_number_is_named(store: Path, exported: Exported, name: str, form: Form) -> None:
-    for column in filter(None, ARRAYS[name]):
-        for other in ("x", None, [1]):
-            out = exported(name, form)
-
-            def spoil(rows: Rows, column: str = column, other: object = other) -> None:
-                rows[0][column][-1] = other
-
-            change(out, spoil)
-            assert broken(store, out) & {"I7", "I1", "I6", "I8", "I27"}
-
-
-@pytest.mark.parametrize("form", [Form.PARQUET, Form.ARROW])
-def test_where_a_table_is_cut_it_says_so_and_no_more(store: Path, exported: Exported, form: Form) -> None:
-    out = exported("verl", form)
-    out.write_bytes(out.read_bytes()[:-12])
-    (receipt, cut) = breaches(store, out)
-    assert (receipt.invariant, cut.invariant) == ("receipt", "I7") and str(out) in cut.message
-
-
-def test_a_stream_that_was_cut_between_its_batches_is_no_shorter_table(store: Path, exported: Exported) -> None:
-    """Eight bytes tell the end of a stream; readers take one without them for one that ends where it was cut."""
-    out = exported("verl", Form.ARROW)
-    out.write_bytes(out.read_bytes()[:-8])
-    assert "it was cut" in breaches(store, out)[-1].message
-
-
-def test_of_a_directory_every_document_counts(store: Path, exported: Exported) -> None:
-    for name in ("state.json", "dataset_info.json"):
-        for other in (b"", b"{}"):
-            document = exported("llamafactory", Form.DIRECTORY) / name
-            document.write_bytes(other)
-            found = [each.message for each in breaches(store, document.parent)]
-            assert f"{document} is not what rebuild writes" in found
-
-
-def test_a_directory_whose_state_names_its_rows_twice_trains_them_twice(store: Path, exported: Exported) -> None:
-    out = exported("llamafactory", Form.DIRECTORY)
-    (data,) = out.glob("data-*.arrow")
-    shutil.copy(data, out / "more.arrow")
-    state = out / "state.json"
-    state.write_text(state.read_text().replace(f'"{data.name}"', f'"{data.name}"}}, {{"filename": "more.arrow"'))
-    assert [each.row for each in breaches(store, out) if each.invariant == "I5"] == [2, 3]
-    assert broken(store, out) == {"I5"}
-
-
-@pytest.mark.parametrize(
-    ("name", "form"), [("rows", Form.ARROW), ("rows", Form.PARQUET), ("llamafactory", Form.DIRECTORY)]
-)
-def test_whatever_byte_is_changed_is_found_and_never_more_than_told(
-    store: Path, tmp_path_factory: pytest.TempPathFactory, name: str, form: Form
-) -> None:
-    """Damage of a table is no crash: of the process, or of the command."""
-    out = written(store, name, form, named(tmp_path_factory.mktemp("struck"), form))
-    files = {path: path.read_bytes() for path in pieces_of(out)}
-    places = [(path, place) for path, data in files.items() for place in range(len(data))]
-
-    @given(st.sampled_from(places), st.integers(1, 255))
-    def strike(at: tuple[Path, int], change: int) -> None:
-        path, place = at
-        data = bytearray(files[path])
-        data[place] ^= change
-        path.write_bytes(data)
-        try:
-            assert breaches(store, out)
-        finally:
-            path.write_bytes(files[path])
-
-    strike()
