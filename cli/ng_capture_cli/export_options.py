@@ -11,7 +11,7 @@ from ng_capture.errors import UsageError
 from ng_capture.outputs.export.choices import NO_CHOICE, AdvantageOf, Export, OnOverflow, RewardSplit, Weight
 from ng_capture.outputs.forms import LINES, LINES_OR_TABLE, Form, form_to_write
 from ng_capture.outputs.parts import Division
-from ng_capture.outputs.rebuilding import Shape
+from ng_capture.outputs.rebuilding import ALIASES, Shape
 from ng_capture.verdicts.judging import Policy
 
 _OF_FILES = (".json", ".jsonl", ".parquet", ".arrow")
@@ -103,6 +103,16 @@ def division_of(split: SplitBy | None, val: float | None, shard_size: int | None
     if val is not None and not 0.0 < val < 1.0:
         raise UsageError(f"--val {val}: a share between 0 and 1 is wanted", hint="--val 0.1")
     return Division(val, shard_size)
+
+
+def shape_named(name: str) -> Shape:
+    """What is written under this name, or under that of a trainer; raises BadParameter."""
+    try:
+        return ALIASES.get(name) or Shape(name)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{name!r} is not one of {', '.join(map(repr, [*map(str, Shape), *ALIASES]))}."
+        ) from None
 
 
 def forms_of(to: Shape) -> tuple[Form, ...]:

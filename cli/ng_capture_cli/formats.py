@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from ng_capture.outputs.forms import LINES, Form
-from ng_capture.outputs.rebuilding import Shape
+from ng_capture.outputs.rebuilding import ALIASES, Shape
 from ng_capture_cli import exits
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class ToldFormat(msgspec.Struct, frozen=True):
     """A format as it is printed."""
 
     name: str
+    aliases: tuple[str, ...]
     trainer: str
     checked: str
     files: tuple[Form, ...]
@@ -43,6 +44,7 @@ def command(
             sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
             continue
         lines = [f"{told.name:<13} {told.trainer} ({told.checked}); {', '.join(told.files)}", f"  {told.alignment}"]
+        lines += [f"  also: {', '.join(told.aliases)}"] if told.aliases else []
         lines += [f"  needs: {', '.join(told.needs)}"] if told.needs else []
         lines += [f"  drops: {told.drops}"] if told.drops else []
         sys.stdout.write("\n".join(lines) + "\n")
@@ -57,6 +59,7 @@ def _told() -> list[ToldFormat]:
         _ours(Shape.ROLLOUTS, "finished rows with token-bearing responses, as NeMo Gym delivers them", *_GYM),
         ToldFormat(
             Shape.ROWS.value,
+            (),
             "any",
             "nemo-gym 0.7.0",
             forms_of(Shape.ROWS),
@@ -71,6 +74,7 @@ def _told() -> list[ToldFormat]:
     return ours + [
         ToldFormat(
             each.name,
+            tuple(alias for alias, shape in ALIASES.items() if shape == each.name),
             each.trainer,
             each.checked,
             each.forms,
@@ -83,12 +87,12 @@ def _told() -> list[ToldFormat]:
 
 
 def _ours(shape: Shape, alignment: str, trainer: str, checked: str) -> ToldFormat:
-    return ToldFormat(shape.value, trainer, checked, LINES, alignment, (), "")
+    return ToldFormat(shape.value, (), trainer, checked, LINES, alignment, (), "")
 
 
 def _text(shape: Shape, trainer: str, alignment: str, *needs: str) -> ToldFormat:
     drops = "token ids, log probabilities, spans: a chat template makes tokens of the text again"
-    return ToldFormat(shape.value, trainer, "read, not run", LINES, alignment, needs, drops)
+    return ToldFormat(shape.value, (), trainer, "read, not run", LINES, alignment, needs, drops)
 
 
 def _needs(known: "TrainerFormat") -> Iterator[str]:

@@ -37,7 +37,13 @@ def command(
     ] = None,
     rollouts: options.Rollouts = None,
     to: Annotated[
-        Shape, typer.Option("--to", help="Finished rows, one training row per chain, or a format of `formats`.")
+        Shape,
+        typer.Option(
+            "--to",
+            parser=export_options.shape_named,
+            metavar="FORMAT",
+            help="Finished rows, one training row per chain (`rows`), or a format of `formats`.",
+        ),
     ] = Shape.ROLLOUTS,
     policy: options.ThePolicy = Policy.TERMINAL,
     policy_model: options.PolicyModel = None,

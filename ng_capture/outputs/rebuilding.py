@@ -28,6 +28,10 @@ class Shape(StrEnum):
     PRIME_RL = "prime-rl"
 
 
+ALIASES = dict.fromkeys(("trl-sft", "axolotl", "unsloth"), Shape.HF_LABELS)
+"""Shapes by the names of trainers that load them (policies-and-exports.md 2.3)."""
+
+
 class Masked(StrEnum):
     """What becomes of the rows of masked rollouts."""
 
