@@ -110,9 +110,8 @@ def shape_named(name: str) -> Shape:
     try:
         return ALIASES.get(name) or Shape(name)
     except ValueError:
-        raise typer.BadParameter(
-            f"{name!r} is not one of {', '.join(map(repr, [*map(str, Shape), *ALIASES]))}."
-        ) from None
+        known = ", ".join(map(repr, [*map(str, Shape), *ALIASES]))
+        raise typer.BadParameter(f"{name!r} is not one of {known}.") from None
 
 
 def forms_of(to: Shape) -> tuple[Form, ...]:

@@ -245,6 +245,18 @@ def test_groups_need_the_finished_rows(store: Path) -> None:
     assert done.code == 2 and "hint: --rollouts FILE" in done.err
 
 
+def test_a_format_goes_by_the_names_of_the_trainers_that_load_it(store: Path) -> None:
+    (aliases,) = (row["aliases"] for row in run("formats", "--json").rows if row["aliases"])
+    assert aliases == ["trl-sft", "axolotl", "unsloth"]
+    written = set()
+    for name in ("hf-labels", *aliases):
+        assert run("rebuild", store, "--to", name, "-o", store.parent / f"{name}.jsonl").code == 0
+        written.add((store.parent / f"{name}.jsonl").read_bytes())
+    assert len(written) == 1
+    done = run("rebuild", store, "--to", "axolotel", "-o", store.parent / "x.jsonl")
+    assert done.code == 2 and "'axolotel' is not one of 'rollouts', 'rows'" in done.err
+
+
 def test_formats_lists_all_that_can_be_asked_for(store: Path) -> None:
     rows = run("formats", "--json").rows
     assert [row["name"] for row in rows] == [shape.value for shape in Shape]
