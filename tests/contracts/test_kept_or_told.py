@@ -17,7 +17,7 @@ from ng_capture.contracts.episode import (
     Totals,
     Turn,
 )
-from ng_capture.contracts.interface import Options, Written
+from ng_capture.contracts.interface import Options, Profile, Written
 from ng_capture.contracts.registry import writable, writer_of
 from ng_capture.records.usage import Usage
 
@@ -45,12 +45,13 @@ MAIN = Thread(
             "SAID",
             thoughts=(Thought(content=("REASON",), signature="SIGNATURE"),),
             calls=(ToolCall("c1", "TOOL", '{"k":"ARGUMENT"}'),),
-            results=(ToolResult("c1", "RESULT", is_error=True, subagents=(SubagentRef("b"),)),),
+            results=(ToolResult("c1", "RESULT", is_error=True, subagents=(SubagentRef("b", path="REFERENCE"),)),),
             call=CALL,
             model_calls=1,
             reasoning_effort="EFFORT",
             extra={"k": "TURN-EXTRA"},
         ),
+        Turn(Role.ASSISTANT, "SUMS", call=ModelCall(model="ANOTHER", dialect="chat"), model_calls=7771),
         Turn(Role.ASSISTANT, "CUT", call=ModelCall(finish_reason="length", dialect="chat"), model_calls=1),
     ),
     agent=Agent(
@@ -74,6 +75,14 @@ EPISODE = Episode(
     reward=0.77709,
     request={"temperature": 0.7771, "metadata": {"k": "REQUEST"}},
     row={"answer": "ROW"},
+    response={"id": "ENVELOPE", "env_id": "ENVIRONMENT"},
+)
+TOTALS = Episode(
+    "test",
+    Thread(
+        (Turn(Role.USER, "hi"), Turn(Role.ASSISTANT, "one"), Turn(Role.ASSISTANT, "two")),
+        totals=Totals(Usage(tokens_in=77712, tokens_out=77713)),
+    ),
 )
 METADATA = ("TRAJECTORY", "SESSION", "NOTES", "AGENT-NAME", "AGENT-VERSION", "AGENT-EXTRA", "THREAD-EXTRA", "ROLLOUT")
 CONVERSATION = ("SYSTEM", "DEVELOPER", "USER", "COPIED", "SAID", "TOOL", "ARGUMENT", "RESULT", "CUT")
@@ -102,18 +111,51 @@ TOLD_BY: dict[str, set[str]] = {
     "EFFORT": {"step_fields_dropped", "conversation_dropped"},
     "CALL-ID": {"step_fields_dropped", "metadata_dropped"},
     "length": {"finish_reason_dropped"},
+    "ENVELOPE": {"metadata_dropped:response.id"},
+    "ENVIRONMENT": {"metadata_dropped:response.env_id"},
+    "ANOTHER": {"step_fields_dropped:model_name", "conversation_dropped"},
+    "7771,": {"step_fields_dropped:llm_call_count", "conversation_dropped"},
+    "REFERENCE": {"step_fields_dropped:subagent_trajectory_ref", "conversation_dropped"},
     "00:00:09": {"timestamps_dropped", "conversation_dropped"},
     "1767225601.5": {"timestamps_dropped"},
 }
-"""What the episode holds, each by a text that stands nowhere else, with the losses that may tell that it is missing."""
+"""What the episode holds, each by a text that stands nowhere else, with the losses that may tell that it is missing:
+a code, or `code:name` where the loss must name it.
+"""
+
+
+def told(episode: Episode, target: str, profile: Profile = Profile.NATIVE) -> tuple[str, set[str]]:
+    """What is written, and the losses: their codes, and `code:name` for each name in their details."""
+    written = writer_of(target).write(episode, Options(profile=profile))
+    assert isinstance(written, Written)
+    names = {f"{loss.code}:{name}" for loss in written.losses for name in (loss.detail or "").split(", ")}
+    return b"".join(written.documents).decode(), {loss.code for loss in written.losses} | names
 
 
 @pytest.mark.parametrize("target", writable())
 def test_what_is_not_in_the_document_is_among_the_losses(target: str) -> None:
-    written = writer_of(target).write(EPISODE, Options())
-    assert isinstance(written, Written)
-    text, codes = b"".join(written.documents).decode(), {loss.code for loss in written.losses}
-    assert [told for told, losses in TOLD_BY.items() if told not in text and not losses & codes] == []
+    text, losses = told(EPISODE, target)
+    assert [each for each, codes in TOLD_BY.items() if each not in text and not losses & codes] == []
+
+
+@pytest.mark.parametrize("target", [each for each in writable() if each not in ("tokens", "jsonl", "eval")])
+def test_totals_that_no_step_shows_are_kept_or_told(target: str) -> None:
+    text, losses = told(TOTALS, target)
+    assert "77712" in text or "usage_dropped" in losses
+
+
+def test_what_the_mapping_of_harbor_passes_over_is_among_its_losses() -> None:
+    text, losses = told(EPISODE, "gym", Profile.HARBOR)
+    passed_over = TOLD_BY | {role: {"step_fields_dropped"} for role in ("SYSTEM", "DEVELOPER", "USER", "NOTED")}
+    assert [each for each, codes in passed_over.items() if each not in text and not losses & codes] == []
+
+
+def test_fields_that_say_nothing_are_not_told_as_lost() -> None:
+    """Nor is a reward that stands beside its row, or in it."""
+    plain = Thread((Turn(Role.USER, "hi"), Turn(Role.ASSISTANT, "yo", model_calls=1)))
+    row = {"reward": 1.0, "failure_reason": None, "answer": "4"}
+    _, losses = told(Episode("gym", plain, reward=1.0, request={"user": None}, row=row), "sft")
+    assert losses == {"row_fields_dropped", "row_fields_dropped:answer"}
 
 
 @pytest.mark.parametrize("target", writable())

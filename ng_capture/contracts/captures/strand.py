@@ -165,9 +165,7 @@ class Strand:
             if begun is None or each.call.completed_at is None or each.call.completed_at <= begun
         ]
         self._lose("subagent_parent_unknown", exchange)
-        event = Turn(
-            Role.EVENT, results=(ToolResult(None, None, subagents=(reference,)),), place=exchange.answer.place
-        )
+        event = Turn(Role.EVENT, results=(ToolResult(None, None, subagents=(reference,)),), place=exchange.answer.place)
         self._events.append((before[-1] + 1 if before else 0, event))
 
     def _lose(self, code: str, exchange: Exchange) -> None:

@@ -9,6 +9,7 @@ from ng_capture.contracts.dialects.finishes import Finish, finish_of
 from ng_capture.contracts.episode import Episode, ModelCall, Role, Thread, Turn
 from ng_capture.contracts.interface import Feature, Options
 from ng_capture.contracts.losses import Loss
+from ng_capture.contracts.unplaced import response_fields, row_losses
 from ng_capture.records.json_text import object_in
 from ng_capture.records.usage import UNKNOWN_USAGE
 
@@ -95,15 +96,30 @@ def left_out(episode: Episode, pair: Pair, *, own: bool = False, joined: bool = 
         if turns:
             yield Loss(code, turns[0].place, len(turns))
     yield from _of_steps(thread.turns, own=own)
+    models = [turn for turn in pair.history if turn.call and turn.call.model not in (None, thread.agent.model)]
+    if models:
+        yield Loss("step_fields_dropped", models[0].place, len(models), "model_name")
     if episode.reward is not None and not joined:
         yield Loss("reward_dropped")
-    if episode.row:
-        yield Loss("row_fields_dropped", detail=", ".join(sorted(episode.row)))
+    if _totals_lost(thread, pair):
+        yield Loss("usage_dropped", detail="the totals")
+    yield from row_losses(episode)
     names = [name for name, value in _unwritten(episode) if value and not (joined and name == "rollout_id")]
+    if pair.answer is None and thread.agent.model and not (episode.request or {}).get("model"):
+        names.append("model")
+    names += response_fields(episode)
     if names:
         yield Loss("metadata_dropped", detail=", ".join(names))
     if episode.omitted:
         yield Loss("step_fields_dropped", count=len(episode.omitted), detail="calls that made no step")
+
+
+def _totals_lost(thread: Thread, pair: Pair) -> bool:
+    """True for totals that are not those of the answer."""
+    answer = pair.answer.call if pair.answer is not None else None
+    told = answer.usage if answer is not None else UNKNOWN_USAGE
+    totals = thread.totals
+    return totals is not None and (totals.cost_usd is not None or totals.usage not in (UNKNOWN_USAGE, told))
 
 
 def _timed(turn: Turn) -> bool:
@@ -132,6 +148,10 @@ def _fields(turn: Turn) -> Iterator[str]:
         yield "extra of calls"
     if any(result.extra for result in turn.results):
         yield "extra of results"
+    if any(result.subagents for result in turn.results):
+        yield "subagent_trajectory_ref"
+    if turn.model_calls is not None and turn.model_calls > 1:
+        yield "llm_call_count"
 
 
 def _unwritten(episode: Episode) -> Iterator[tuple[str, object]]:

@@ -140,8 +140,9 @@ def _called(call: ToolCall) -> Json:
 
 
 def _unwritten(episode: Episode) -> Iterator[Loss]:
-    if episode.request:
-        yield Loss("request_fields_dropped", detail=", ".join(sorted(episode.request)))
+    asked = sorted(name for name, value in (episode.request or {}).items() if value is not None)
+    if asked:
+        yield Loss("request_fields_dropped", detail=", ".join(asked))
     carriers = [turn for turn in episode.main.turns if turn.call is not None and turn.call.tokens is not None]
     if carriers:
         yield Loss("tokens_dropped", carriers[0].place, len(carriers))
