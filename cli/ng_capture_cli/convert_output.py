@@ -14,6 +14,7 @@ from ng_capture.contracts.conversion import Converted, FileName
 from ng_capture.contracts.interface import SideFile, Written
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.files.names import parse_name
+from ng_capture_cli.output import refuse_compressed
 
 
 class Outputs:
@@ -32,6 +33,7 @@ class Outputs:
         self._exits = contextlib.ExitStack()
         self._names: set[str] = set()
         if self._path is not None and not self._folder:
+            refuse_compressed(output)
             self._check(self._path)
         if loss_report is not None and self._path is not None and loss_report.resolve() == self._path.resolve():
             raise UsageError(f"{loss_report}: the loss report would replace the output")
