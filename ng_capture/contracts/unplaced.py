@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ng_capture.contracts.episode import Episode
 from ng_capture.contracts.losses import Loss
 
-_SAID_ELSEWHERE = frozenset({"object", "model", "status", "incomplete_details"})
+_SAID_ELSEWHERE = frozenset({"object", "model", "status", "incomplete_details", "output", "usage", "tools"})
 """Fields of an envelope that say what it is, or that calls and turns say."""
 _NOTHING: tuple[object, ...] = (None, "", [], {})
 

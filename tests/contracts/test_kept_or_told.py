@@ -1,11 +1,15 @@
 """Nothing vanishes: what an episode holds is in the document that is written of it, or a loss tells that it is not."""
 
+import json
+
+import msgspec
 import pytest
 
 from ng_capture.contracts.episode import (
     Agent,
     Episode,
     ModelCall,
+    Opaque,
     Role,
     SubagentRef,
     Thought,
@@ -23,6 +27,7 @@ from ng_capture.records.usage import Usage
 
 CALL = ModelCall(
     call_id="CALL-ID",
+    response_id="RESPONSE-ID",
     model="MODEL",
     dialect="chat",
     finish_reason="stop",
@@ -50,7 +55,9 @@ MAIN = Thread(
             model_calls=1,
             reasoning_effort="EFFORT",
             extra={"k": "TURN-EXTRA"},
+            item={"envelope": {"system_fingerprint": "PRINT"}},
         ),
+        Turn(Role.ASSISTANT, (Opaque("refusal", {"type": "refusal", "refusal": "REFUSED"}),)),
         Turn(Role.ASSISTANT, "SUMS", call=ModelCall(model="ANOTHER", dialect="chat"), model_calls=7771),
         Turn(Role.ASSISTANT, "CUT", call=ModelCall(finish_reason="length", dialect="chat"), model_calls=1),
     ),
@@ -109,7 +116,11 @@ TOLD_BY: dict[str, set[str]] = {
     "ROW": {"row_fields_dropped"},
     "TURN-EXTRA": {"step_fields_dropped", "conversation_dropped"},
     "EFFORT": {"step_fields_dropped", "conversation_dropped"},
-    "CALL-ID": {"step_fields_dropped", "metadata_dropped"},
+    "CALL-ID": {"step_fields_dropped:model_call"},
+    "RESPONSE-ID": {"step_fields_dropped:model_call"},
+    "PRINT": {"step_fields_dropped:system_fingerprint", "conversation_dropped"},
+    "REFUSED": {"conversation_dropped"},
+    '"refusal"': {"parts_flattened:refusal", "conversation_dropped"},
     "length": {"finish_reason_dropped"},
     "ENVELOPE": {"metadata_dropped:response.id"},
     "ENVIRONMENT": {"metadata_dropped:response.env_id"},
@@ -145,9 +156,12 @@ def test_totals_that_no_step_shows_are_kept_or_told(target: str) -> None:
 
 
 def test_what_the_mapping_of_harbor_passes_over_is_among_its_losses() -> None:
-    text, losses = told(EPISODE, "gym", Profile.HARBOR)
+    turns = tuple(turn for turn in MAIN.turns if not isinstance(turn.content, tuple))
+    episode = msgspec.structs.replace(EPISODE, main=msgspec.structs.replace(MAIN, turns=turns))
+    text, losses = told(episode, "gym", Profile.HARBOR)
     passed_over = TOLD_BY | {role: {"step_fields_dropped"} for role in ("SYSTEM", "DEVELOPER", "USER", "NOTED")}
-    assert [each for each, codes in passed_over.items() if each not in text and not losses & codes] == []
+    missing = [each for each, codes in passed_over.items() if each not in text and not losses & codes]
+    assert missing == ["REFUSED", '"refusal"']
 
 
 def test_fields_that_say_nothing_are_not_told_as_lost() -> None:
@@ -166,3 +180,15 @@ def test_an_episode_that_holds_next_to_nothing_loses_nothing(target: str) -> Non
     lost = {loss.code for loss in written.losses if loss.severity == "dropped"}
     assert lost <= {"conversation_dropped", "tokens_incomplete"}
     assert "conversation_dropped" not in lost or target in ("tokens", "jsonl", "eval")
+
+
+def test_nobody_answers_where_nothing_was_answered() -> None:
+    asked = Episode("messages", Thread((Turn(Role.USER, "hi"),)))
+    text, _ = told(asked, "responses")
+    assert "response" not in json.loads(text)
+
+
+def test_instructions_and_system_turns_that_become_one_message_are_told() -> None:
+    turns = (Turn(Role.SYSTEM, "I", extra={"role": "instructions"}), Turn(Role.SYSTEM, "S"), Turn(Role.USER, "hi"))
+    _, losses = told(Episode("responses", Thread(turns)), "chat")
+    assert "parts_flattened:2 messages of the system" in losses

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from ng_capture.contracts.dialects.beside import fields_beside
+from ng_capture.contracts.dialects.beside import fields_beside, is_named
+from ng_capture.contracts.dialects.fields import is_refusal
 from ng_capture.contracts.dialects.finishes import Finish, finish_of
 from ng_capture.contracts.episode import Episode, ModelCall, Role, Thread, Turn
 from ng_capture.contracts.interface import Feature, Options
@@ -96,6 +97,10 @@ def left_out(episode: Episode, pair: Pair, *, own: bool = False, joined: bool = 
         if turns:
             yield Loss(code, turns[0].place, len(turns))
     yield from _of_steps(thread.turns, own=own)
+    asked = [turn for turn in pair.history if is_named(turn.call) or (turn.call and turn.call.response_id)]
+    asked += [] if pair.answer is None or not is_named(pair.answer.call) else [pair.answer]
+    if asked:
+        yield Loss("step_fields_dropped", asked[0].place, len(asked), "model_call")
     models = [turn for turn in pair.history if turn.call and turn.call.model not in (None, thread.agent.model)]
     if models:
         yield Loss("step_fields_dropped", models[0].place, len(models), "model_name")
@@ -120,6 +125,13 @@ def _totals_lost(thread: Thread, pair: Pair) -> bool:
     told = answer.usage if answer is not None else UNKNOWN_USAGE
     totals = thread.totals
     return totals is not None and (totals.cost_usd is not None or totals.usage not in (UNKNOWN_USAGE, told))
+
+
+def refusals(turns: Sequence[Turn]) -> Iterator[Loss]:
+    """The loss of writing refusals as any other text."""
+    found = [turn for turn in turns if is_refusal(turn)]
+    if found:
+        yield Loss("parts_flattened", found[0].place, len(found), "refusal")
 
 
 def _timed(turn: Turn) -> bool:

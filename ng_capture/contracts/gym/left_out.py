@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ng_capture.contracts.dialects.beside import fields_beside
+from ng_capture.contracts.dialects.beside import fields_beside, is_named
 from ng_capture.contracts.episode import Episode, ModelCall, Thread, Turn
 from ng_capture.contracts.gym.envelope import envelope_of, model_of
 from ng_capture.contracts.losses import Loss
@@ -22,10 +22,11 @@ def left_out(episode: Episode, *, mapped: bool = False) -> Iterator[Loss]:
         return
     thread = episode.main
     counted = sum(turn.call is not None and turn.call.usage != UNKNOWN_USAGE for turn in thread.turns)
+    response_id = (episode.response or {}).get("id")
     for turn in thread.turns:
         if turn.timestamp is not None or _timed(turn.call):
             yield Loss("timestamps_dropped", turn.place)
-        for name in _fields(turn, thread, counted > 1):
+        for name in _fields(turn, thread, counted > 1, response_id):
             yield Loss("step_fields_dropped", turn.place, detail=name)
     names = [name for name, value in _unwritten(thread) if value]
     if mapped or envelope_of(episode, episode.contract == "responses") is None:
@@ -58,10 +59,12 @@ def _timed(call: ModelCall | None) -> bool:
     )
 
 
-def _fields(turn: Turn, thread: Thread, several: bool) -> Iterator[str]:
+def _fields(turn: Turn, thread: Thread, several: bool, response_id: object) -> Iterator[str]:
     call = turn.call
     if call is not None and call.model is not None and call.model != model_of(thread):
         yield "model_name"
+    if is_named(call) or (call is not None and call.response_id not in (None, response_id)):
+        yield "model_call"
     if call is not None and (call.cost_usd is not None or (several and call.usage != UNKNOWN_USAGE)):
         yield "metrics"
     if turn.reasoning_effort is not None:

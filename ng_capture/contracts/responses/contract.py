@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ng_capture.contracts.episode import Episode
+from ng_capture.contracts.gym.envelope import envelope_of
 from ng_capture.contracts.gym.left_out import left_out, unnamed
 from ng_capture.contracts.gym.losses import READ, ROW_GIVES, WRITTEN
 from ng_capture.contracts.gym.native import pair_of
@@ -16,7 +17,10 @@ from ng_capture.records.json_text import encode_json
 def write(episode: Episode, options: Options) -> Written:
     """A request and its response."""
     pair = pair_of(episode, options)
-    sides = {"request": pair.request, "response": pair.response}
+    own = episode.contract in ("gym", CONTRACT)
+    # nobody answered: an envelope without output would be made up
+    answered = pair.response is not None and (pair.response["output"] or envelope_of(episode, own) is not None)
+    sides = {"request": pair.request, "response": pair.response if answered else None}
     told = {name: side for name, side in sides.items() if side is not None}
     return Written((encode_json(told),), (*pair.losses, *_left_out(episode)))
 
