@@ -53,6 +53,8 @@ def finish_told(episode: Episode, answer: Turn) -> Finish | None:
     told = finish_of(answer.call.finish_reason) if answer.call is not None else None
     if told is not None:
         return told
+    if episode.truncated and episode.response is None:
+        return None
     response = object_in(episode.response)
     reason = object_in(response.get("incomplete_details")).get("reason")
     if isinstance(reason, str):

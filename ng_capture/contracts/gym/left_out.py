@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ng_capture.contracts.dialects.beside import fields_beside, is_named
 from ng_capture.contracts.episode import Episode, ModelCall, Thread, Turn
-from ng_capture.contracts.gym.envelope import envelope_of, model_of
+from ng_capture.contracts.gym.envelope import envelope_of, model_of, only_response_id
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.unplaced import response_fields
 from ng_capture.records.usage import UNKNOWN_USAGE
@@ -22,7 +22,7 @@ def left_out(episode: Episode, *, mapped: bool = False) -> Iterator[Loss]:
         return
     thread = episode.main
     counted = sum(turn.call is not None and turn.call.usage != UNKNOWN_USAGE for turn in thread.turns)
-    response_id = (episode.response or {}).get("id")
+    response_id = (episode.response or {}).get("id") or (None if mapped else only_response_id(thread))
     for turn in thread.turns:
         if turn.timestamp is not None or _timed(turn.call):
             yield Loss("timestamps_dropped", turn.place)
