@@ -53,9 +53,9 @@ def finish_told(episode: Episode, answer: Turn) -> Finish | None:
     told = finish_of(answer.call.finish_reason) if answer.call is not None else None
     if told is not None:
         return told
-    if episode.truncated and episode.response is None:
-        return None
     response = object_in(episode.response)
+    if episode.truncated and "status" not in response:
+        return None
     reason = object_in(response.get("incomplete_details")).get("reason")
     if isinstance(reason, str):
         return finish_of(reason)
