@@ -155,6 +155,14 @@ def test_totals_that_no_step_shows_are_kept_or_told(target: str) -> None:
     assert "77712" in text or "usage_dropped" in losses
 
 
+@pytest.mark.parametrize("target", ["chat", "messages"])
+def test_totals_that_the_one_answer_shows_are_not_told_as_lost(target: str) -> None:
+    call = ModelCall(usage=Usage(tokens_in=5, tokens_out=2, tokens_total=7))
+    turns = (Turn(Role.USER, "hi"), Turn(Role.ASSISTANT, "one", call=call, model_calls=1))
+    _, losses = told(Episode("atif", Thread(turns, totals=Totals(Usage(tokens_in=5, tokens_out=2)))), target)
+    assert "usage_dropped" not in losses
+
+
 def test_what_the_mapping_of_harbor_passes_over_is_among_its_losses() -> None:
     turns = tuple(turn for turn in MAIN.turns if not isinstance(turn.content, tuple))
     episode = msgspec.structs.replace(EPISODE, main=msgspec.structs.replace(MAIN, turns=turns))

@@ -122,11 +122,14 @@ def left_out(episode: Episode, pair: Pair, *, own: bool = False, joined: bool = 
 
 
 def _totals_lost(thread: Thread, pair: Pair) -> bool:
-    """True for totals that are not those of the answer."""
+    """True for totals that say more than the counts of the answer."""
     answer = pair.answer.call if pair.answer is not None else None
     told = answer.usage if answer is not None else UNKNOWN_USAGE
     totals = thread.totals
-    return totals is not None and (totals.cost_usd is not None or totals.usage not in (UNKNOWN_USAGE, told))
+    if totals is None:
+        return False
+    counts = msgspec.structs.asdict(totals.usage).items()
+    return totals.cost_usd is not None or any(each not in (None, getattr(told, name)) for name, each in counts)
 
 
 def refusals(turns: Sequence[Turn]) -> Iterator[Loss]:
