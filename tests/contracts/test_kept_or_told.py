@@ -190,6 +190,14 @@ def test_an_episode_that_holds_next_to_nothing_loses_nothing(target: str) -> Non
     assert "conversation_dropped" not in lost or target in ("tokens", "jsonl", "eval")
 
 
+@pytest.mark.parametrize("target", ["chat", "messages", "sft"])
+def test_citations_of_an_item_are_told_as_lost(target: str) -> None:
+    part = {"type": "output_text", "annotations": [{"type": "url_citation", "url": "u"}]}
+    said = Turn(Role.ASSISTANT, "cited", item={"type": "message", "content": [part]})
+    _, losses = told(Episode("responses", Thread((Turn(Role.USER, "hi"), said))), target)
+    assert "step_fields_dropped:annotations" in losses and "step_fields_dropped:logprobs" not in losses
+
+
 def test_nobody_answers_where_nothing_was_answered() -> None:
     asked = Episode("messages", Thread((Turn(Role.USER, "hi"),)))
     text, _ = told(asked, "responses")

@@ -28,6 +28,15 @@ def fields_beside(turn: Turn) -> Iterator[str]:
             yield from _names(rest)
 
 
+def fields_of_items(turn: Turn) -> Iterator[str]:
+    """The names of what items of Responses say beside their texts: annotations, log probabilities, detail of images."""
+    items = [turn.item or {}, *(result.item or {} for result in turn.results)]
+    parts = [part for item in items for key in ("content", "output") for part in objects_in(item.get(key))]
+    for name in ("annotations", "logprobs", "detail"):
+        if any(part.get(name) not in (*_EMPTY, "auto") and "type" in part for part in parts):
+            yield name
+
+
 def is_named(call: ModelCall | None) -> bool:
     """True for a call of which more is known than its answer: its id, its server, how it failed."""
     return call is not None and any(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from ng_capture.contracts.dialects.beside import fields_beside, is_named
+from ng_capture.contracts.dialects.beside import fields_beside, fields_of_items, is_named
 from ng_capture.contracts.dialects.fields import is_refusal
 from ng_capture.contracts.dialects.finishes import Finish, finish_of
 from ng_capture.contracts.episode import Episode, ModelCall, Role, Thread, Turn
@@ -148,7 +148,7 @@ def _timed(turn: Turn) -> bool:
 def _of_steps(turns: Sequence[Turn], *, own: bool) -> Iterator[Loss]:
     told: dict[str, list[Turn]] = {}
     for turn in turns:
-        for name in (*_fields(turn), *(() if own else fields_beside(turn))):
+        for name in (*_fields(turn), *(() if own else (*fields_beside(turn), *fields_of_items(turn)))):
             told.setdefault(name, []).append(turn)
     for name, found in told.items():
         yield Loss("step_fields_dropped", found[0].place, len(found), name)
