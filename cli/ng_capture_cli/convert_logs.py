@@ -9,7 +9,7 @@ from ng_capture.contracts.interface import Profile, Written
 from ng_capture.contracts.rules import Fault
 from ng_capture.errors import UsageError
 from ng_capture.files.listing import Selection
-from ng_capture.files.names import parse_name
+from ng_capture.files.names import parse_name, shown
 from ng_capture.ingest.captures import LogCapture, LogCaptures
 from ng_capture.ingest.sources.recognise import recognise
 from ng_capture.records.defects import Defect
@@ -50,6 +50,9 @@ def convert_logs(
                 problems.update(capture.problems)
                 converted = _converted(capture)
                 report.add("log", converted, outputs.take(converted))
+    if not damaged and report.exit_code != exits.DONE:
+        hint = "ng-capture convert --list: what else can be made of it"
+        tell_error(f"{', '.join(map(shown, sources))}: no raw call is in it", hint)
     report.write()
     if not quiet:
         report.tell(output, recognition.passed_over)

@@ -5,15 +5,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from ng_capture.files.writing import AtomicFile
+from typing import Self
 
 from ng_capture.contracts.conversion import Converted, FileName
 from ng_capture.contracts.interface import SideFile, Written
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.files.names import parse_name
+from ng_capture.files.writing import AtomicFile, check_place, make_directory, replace_file
+from ng_capture_cli.output import refuse_compressed
 
 
 class Outputs:
@@ -32,11 +31,14 @@ class Outputs:
         self._exits = contextlib.ExitStack()
         self._names: set[str] = set()
         if self._path is not None and not self._folder:
+            refuse_compressed(output)
             self._check(self._path)
         if loss_report is not None and self._path is not None and loss_report.resolve() == self._path.resolve():
             raise UsageError(f"{loss_report}: the loss report would replace the output")
-        if loss_report is not None and loss_report.resolve() in self._sources:
-            raise UsageError(f"{loss_report}: the loss report would replace a source")
+        if loss_report is not None:
+            if loss_report.resolve() in self._sources:
+                raise UsageError(f"{loss_report}: the loss report would replace a source")
+            check_place(loss_report)
 
     def __enter__(self) -> Self:
         return self
@@ -64,8 +66,6 @@ class Outputs:
 
     def _append(self, path: Path, written: Written) -> None:
         if self._open is None:
-            from ng_capture.files.writing import AtomicFile
-
             self._open = self._exits.enter_context(AtomicFile(path))
         elif self._whole:
             raise UsageError(
@@ -74,8 +74,6 @@ class Outputs:
         self._open.write(_lines(written))
 
     def _put_in_folder(self, folder: Path, name: FileName, written: Written) -> str:
-        from ng_capture.files.writing import make_directory, replace_file
-
         path = folder / self._free(name)
         self._check(path)
         make_directory(folder)
@@ -94,8 +92,6 @@ class Outputs:
         return free
 
     def _put_aside(self, files: Sequence[SideFile], folder: Path) -> None:
-        from ng_capture.files.writing import make_directory, replace_file
-
         for file in files:
             path = folder / file.name
             self._check(path)

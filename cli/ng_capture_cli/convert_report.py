@@ -115,6 +115,8 @@ class Report:
     def tell(self, output: str, passed_over: Sequence[str]) -> None:
         """How many documents, and what they lost, the worst first."""
         tell_passed_over(passed_over)
+        if not self._written and not self._refused and not self._failed:
+            tell("no document was converted: the sources hold none, or --include and --exclude leave none")
         to = "" if output == "-" or not self._written else f" to {output}"
         tell(f"{counted(self._written, 'document')} written{to}, {self._refused:,} refused.")
         if self._warnings:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from ng_capture.errors import SurroundingsError
+from ng_capture.errors import SurroundingsError, UsageError
+from ng_capture.files.names import compression_of
 from ng_capture_cli.terminal import tell_error
 
 
@@ -15,6 +16,14 @@ class Sink(Protocol):
     """Takes bytes in order."""
 
     def write(self, data: bytes, /) -> object: ...
+
+
+def refuse_compressed(output: str) -> None:
+    """Raises UsageError for a name that promises a compressed file."""
+    compression = compression_of(output)
+    if compression:
+        plain = output.removesuffix(compression.value)
+        raise UsageError(f"{output}: what is written is not compressed", hint=f"-o {plain}, or -o - and a pipe")
 
 
 @contextlib.contextmanager

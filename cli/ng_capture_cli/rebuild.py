@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 from ng_capture.errors import UsageError
 from ng_capture.files.listing import Listing
-from ng_capture.files.names import compression_of
 from ng_capture.outputs.export.choices import AdvantageOf, Export, OnOverflow, RewardSplit, Weight
 from ng_capture.outputs.forms import Form
 from ng_capture.outputs.parts import Division
@@ -23,6 +22,7 @@ from ng_capture.outputs.rebuilding import Masked, Rebuild, Shape
 from ng_capture.verdicts.judging import Judging, Policy
 from ng_capture_cli import exits, export_options, options
 from ng_capture_cli.accounts import Accounts
+from ng_capture_cli.output import refuse_compressed
 from ng_capture_cli.summary import counted, finding_line, tell_rows, tell_summary
 from ng_capture_cli.terminal import tell, tell_error
 
@@ -178,10 +178,8 @@ def _checked_output(output: str | None, receipt: str | None, *, dry_run: bool, s
         raise UsageError(message, hint="ng-capture rebuild <capture directory> --dry-run")
     if not dry_run and output is None:
         raise UsageError("-o OUT is wanted", hint="ng-capture rebuild <capture directory> -o OUT")
-    if output is not None and (compression := compression_of(output)):
-        plain = output.removesuffix(compression.value)
-        message = f"{output}: what is written is not compressed"
-        raise UsageError(message, hint=f"-o {plain}, or -o - and a pipe")
+    if output is not None:
+        refuse_compressed(output)
     return output or "-"
 
 

@@ -59,6 +59,9 @@ class Conversion(msgspec.Struct, frozen=True):
                 )
             elif outcome.episode.rollout_id is None or self.options.selection.takes(outcome.episode.rollout_id):
                 yield self._written(source, outcome)
+        # a reader of folders opens their files by itself, and tells
+        if source.damage and not self.reader.folders:
+            yield Converted(source.name, "", FileName(_stem(source), self.writer.suffix), None, (), source.damage)
 
     def _written(self, source: Source, read: Read) -> Converted:
         episode = msgspec.structs.replace(read.episode, losses=read.losses)

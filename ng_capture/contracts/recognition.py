@@ -38,27 +38,42 @@ class Recognition(msgspec.Struct, frozen=True):
 def recognise(paths: Sequence[str], name: str | None) -> Recognition:
     """The contracts of files, folders and `-`; what none recognises is read as UNKNOWN, which refuses it.
 
+    What is named twice, by itself and by its folder, is read once: rows that stand twice would be trained twice.
     Files of a folder that are of no contract are passed over, but for those of JSON that is damaged. Raises UsageError
     for a path that is not there and a name that is not known, SurroundingsError for what cannot be opened.
     """
     if name is not None:
         reader_of(name)
     found, passed_over = list[Recognised](), list[str]()
+    seen = set[Path]()
     for source in map(Source, paths):
+        if _is_again(source, seen):
+            continue
         contract = _contract_of(source, name)
         if contract is not None or not source.is_folder:
             found.append(Recognised(source, contract or UNKNOWN))
             continue
-        known = len(found)
+        any_known = False
         for inner in _inside(source, name):
-            contract = _contract_of(inner, name) or (UNKNOWN if is_damaged(inner) else None)
-            if contract is None:
-                passed_over.append(inner.name)
-            else:
+            again = _is_again(inner, seen)
+            contract = None if again else _contract_of(inner, name) or (UNKNOWN if is_damaged(inner) else None)
+            if contract is not None:
                 found.append(Recognised(inner, contract))
-        if len(found) == known:
+            elif not again:
+                passed_over.append(inner.name)
+            any_known |= again or contract is not None
+        if not any_known:
             found.append(Recognised(source, UNKNOWN))
     return Recognition(tuple(found), tuple(passed_over))
+
+
+def _is_again(source: Source, seen: set[Path]) -> bool:
+    """True for a file or folder that was seen before; it counts as seen from now on."""
+    if source.path is None:
+        return False
+    path, before = source.path.resolve(), len(seen)
+    seen.add(path)
+    return len(seen) == before
 
 
 def _inside(folder: Source, name: str | None) -> Iterator[Source]:

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from ng_capture.contracts.careful_json import Careful, read_carefully
+from ng_capture.contracts.rules import Fault
 from ng_capture.errors import SurroundingsError, UsageError
 from ng_capture.files.names import compression_of, shown
-from ng_capture.files.reading import CaptureFile
+from ng_capture.files.reading import CaptureFile, StreamFault
 from ng_capture.natural_order import natural_key
 
 STANDARD_INPUT = "-"
@@ -44,6 +45,7 @@ class Source:
         if self.path is not None and not self.path.exists():
             raise UsageError(f"{self.name}: no such file or directory")
         self._data: bytes | None = None
+        self._damage: StreamFault | None = None
 
     @property
     def is_folder(self) -> bool:
@@ -72,8 +74,7 @@ class Source:
             if self.path is None:
                 self._data = sys.stdin.buffer.read()
             else:
-                with CaptureFile(str(self.path), compression_of(self.path.name)) as file:
-                    self._data = b"".join(line.data for line in file.lines())
+                self._data = b"".join(self._file_lines(self.path))
         return self._data
 
     def document(self, contract: str) -> Careful:
@@ -92,9 +93,22 @@ class Source:
         if self.path is None:
             yield from io.BytesIO(self.read())
             return
-        with CaptureFile(str(self.path), compression_of(self.path.name)) as file:
+        yield from self._file_lines(self.path)
+
+    def _file_lines(self, path: Path) -> Iterator[bytes]:
+        with CaptureFile(str(path), compression_of(path.name)) as file:
             for line in file.lines():
                 yield line.data
+            self._damage = file.fault
+
+    @property
+    def damage(self) -> tuple[Fault, ...]:
+        """What is told of a compressed file that could not be decompressed to its end, once that was tried."""
+        if self._damage is None:
+            return ()
+        how = "ends too early" if self._damage.truncated else "cannot be decompressed"
+        message = f"the compressed file {how}: what came after is lost"
+        return (Fault("source.compression", "error", message, line=self._damage.number),)
 
     def beside(self, relative: str) -> Path | None:
         """The file that a document names, by its place beside it; None for an address, or where it is not there."""

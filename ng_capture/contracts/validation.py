@@ -1,13 +1,14 @@
 """Every fault of a document at once, whatever contract it is of (contracts.md 1.3, 7.3)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from ng_capture.contracts.interface import Contract
-from ng_capture.contracts.recognition import Recognition
+from ng_capture.contracts.recognition import Recognised, Recognition
 from ng_capture.contracts.registry import validated
 from ng_capture.contracts.rules import Fault
+from ng_capture.contracts.sources import Source
 from ng_capture.errors import UsageError
 
 
@@ -30,8 +31,14 @@ def validate(recognition: Recognition) -> Iterator[Validated]:
         message = f"{first.source.name}: {first.contract.title}: has no rules here"
         raise UsageError(message, hint=f"validate knows {', '.join(validated())}")
     for each, check in zip(recognition.sources, checks, strict=True):
-        faults = (_unchecked(each.contract),) if check is None else tuple(check(each.source))
+        faults = (_unchecked(each.contract),) if check is None else _faults(each, check)
         yield Validated(each.source.name, each.contract.name, faults)
+
+
+def _faults(recognised: Recognised, check: Callable[[Source], Iterator[Fault]]) -> tuple[Fault, ...]:
+    faults = tuple(check(recognised.source))
+    # a reader of folders opens their files by itself, and tells
+    return faults if recognised.reader.folders else (*faults, *recognised.source.damage)
 
 
 def _unchecked(contract: Contract) -> Fault:

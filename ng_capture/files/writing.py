@@ -13,6 +13,17 @@ from typing import BinaryIO, Self
 from ng_capture.errors import SurroundingsError, UsageError
 
 
+def check_place(path: Path) -> None:
+    """Raises UsageError where no file can be placed: no directory, or something there that is no file."""
+    parent = path.parent
+    if not parent.is_dir():
+        raise UsageError(f"{parent}: no such directory", hint=f"mkdir -p {parent}")
+    if path.is_dir():
+        raise UsageError(f"{path}: is a directory; an output file is wanted")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path}: is no regular file, and would be replaced", hint="-o - writes to a pipe")
+
+
 class AtomicFile:
     """A file that appears under its name only when all of it is on the disk.
 
@@ -33,13 +44,7 @@ class AtomicFile:
         self._placed = False
 
     def __enter__(self) -> Self:
-        parent = self.path.parent
-        if not parent.is_dir():
-            raise UsageError(f"{parent}: no such directory", hint=f"mkdir -p {parent}")
-        if self.path.is_dir():
-            raise UsageError(f"{self.path}: is a directory; an output file is wanted")
-        if self.path.exists() and not self.path.is_file():
-            raise UsageError(f"{self.path}: is no regular file, and would be replaced", hint="-o - writes to a pipe")
+        check_place(self.path)
         try:
             with _failures_of(self.path):
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

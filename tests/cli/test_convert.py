@@ -46,6 +46,29 @@ def test_a_file_holds_a_row_a_line_and_a_folder_a_file_each(tmp_path: Path) -> N
     assert set(in_folder(tmp_path / "new")) == {"7-0.atif.json", "7-1.atif.json"}
 
 
+def test_a_loss_report_that_cannot_be_placed_is_wrong_use_before_anything_is_written(tmp_path: Path) -> None:
+    source = write(tmp_path / "r.jsonl", row())
+    done = run("convert", source, "--to", "atif", "-o", f"{tmp_path}/new/", "--loss-report", tmp_path / "no" / "l.json")
+    assert done.code == 2 and "no: no such directory" in done.err
+    assert in_folder(tmp_path) == {"r.jsonl": source.read_bytes()}
+
+
+def test_where_nothing_is_left_to_convert_that_is_told(tmp_path: Path) -> None:
+    done = run("convert", write(tmp_path / "r.jsonl", row("7-0")), "--to", "atif", "--include", "8-*")
+    assert done.code == 1 and "--include and --exclude leave none" in done.err
+
+
+def test_a_name_that_promises_compression_is_wrong_use(tmp_path: Path) -> None:
+    done = run("convert", write(tmp_path / "r.jsonl", row()), "--to", "sft", "-o", tmp_path / "out.jsonl.gz")
+    assert done.code == 2 and f"hint: -o {tmp_path}/out.jsonl, or -o - and a pipe" in done.err
+    assert not (tmp_path / "out.jsonl.gz").exists()
+
+
+def test_a_document_without_a_raw_call_makes_no_capture_and_says_so(tmp_path: Path) -> None:
+    done = run("convert", write(tmp_path / "t.json", atif()), "--to", "capture", "-o", f"{tmp_path}/new/")
+    assert done.code == 1 and "t.json: no raw call is in it" in done.err
+
+
 def test_a_file_that_holds_one_document_is_not_given_two(tmp_path: Path) -> None:
     source = write(tmp_path / "r.jsonl", row("7-0"), row("7-1"))
     done = run("convert", source, "--to", "atif", "-o", tmp_path / "t.json")

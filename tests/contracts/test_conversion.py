@@ -1,5 +1,7 @@
 """From one contract to another: each document by itself, losses of both ends together, names that are safe."""
 
+import gzip
+import zlib
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,10 @@ from hypothesis import strategies as st
 
 from ng_capture.contracts.conversion import Conversion, Converted, file_stem
 from ng_capture.contracts.interface import Options
+from ng_capture.contracts.recognition import recognise
 from ng_capture.contracts.registry import reader_of, writer_of
 from ng_capture.contracts.sources import Source
+from ng_capture.contracts.validation import validate
 from ng_capture.errors import UsageError
 from ng_capture.files.listing import EVERYTHING, Selection
 from tests.support.contracts import atif, row, write
@@ -36,6 +40,26 @@ def test_a_damaged_line_refuses_itself_alone(tmp_path: Path) -> None:
     made = convert(path, "gym", "sft")
     assert [each.written is None for each in made] == [False, True, False]
     assert [fault.rule for fault in made[1].faults] == ["gym.json.syntax"]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["between two lines", "within a line"])
+def test_what_a_damaged_compressed_file_lost_is_refused(tmp_path: Path, whole: bool) -> None:
+    text = write(tmp_path / "rows.jsonl", row("7-0"), row("7-1")).read_bytes()
+    packed = zlib.compressobj(wbits=31)
+    kept = text.splitlines(keepends=True)[0] + (b"" if whole else b'{"_ng')
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(packed.compress(kept) + packed.flush(zlib.Z_FULL_FLUSH))
+    made = convert(path, "gym", "sft")
+    assert made[0].written is not None
+    assert [(fault.rule, fault.line) for fault in made[-1].faults] == [("source.compression", 2)]
+    assert [each.faults[-1].rule for each in validate(recognise([str(path)], None))] == ["source.compression"]
+
+
+def test_a_damaged_capture_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.capture.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"model_call_id": "c1"}\n')[:20])
+    faults = [fault.rule for each in convert(path, "capture", "atif") for fault in each.faults]
+    assert faults.count("capture.file_truncated") == 1 and "source.compression" not in faults
 
 
 def test_strict_writes_nothing_that_loses_more_than_a_note(tmp_path: Path) -> None:

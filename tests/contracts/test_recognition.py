@@ -116,6 +116,12 @@ def test_a_folder_that_is_said_to_be_of_a_contract_of_files_gives_its_files(tmp_
     assert names(recognise([str(tmp_path)], "atif")) == [("a.json", "atif"), ("b.json", "atif")]
 
 
+def test_what_is_named_by_itself_and_by_its_folder_is_read_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "in" / "rows.jsonl", row())
+    given = [str(path), str(tmp_path / "in"), f"{tmp_path}/in/../in/rows.jsonl"]
+    assert [each.contract.name for each in recognise(given, None).sources] == ["gym"]
+
+
 def test_standard_input_is_told_by_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
     class Stdin:
         buffer = io.BytesIO(b'{"_ng_rollout_id": "1-0", "response": {}}\n')

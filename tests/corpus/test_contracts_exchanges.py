@@ -100,7 +100,11 @@ FILES = {
         as_it_is,
     ),
     "chat_messages_to_responses_items": Same(
-        CHAT, RESPONSES, as_it_is, lambda done: done["request"]["input"] + done["response"]["output"], as_it_is
+        CHAT,
+        RESPONSES,
+        as_it_is,
+        lambda done: done["request"]["input"] + done.get("response", {}).get("output", []),
+        as_it_is,
     ),
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ng_capture.contracts.atof.callers import Caller
-from ng_capture.contracts.atof.extras import Extras, with_ours
+from ng_capture.contracts.atof.extras import OURS, Extras, with_ours
 from ng_capture.contracts.atof.links import Linked, Place
 from ng_capture.contracts.atof.results import as_told, result_of, retold
 from ng_capture.contracts.atof.scopes import Scope
@@ -16,7 +16,7 @@ from ng_capture.contracts.atof.told import Ran, Said, Told
 from ng_capture.contracts.episode import Json, Role, SubagentRef, ToolCall, ToolResult, Turn
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.sameness import parsed
-from ng_capture.records.json_text import encode_json
+from ng_capture.records.json_text import encode_json, object_in
 
 
 class Called(msgspec.Struct, frozen=True):
@@ -143,9 +143,10 @@ class _Assembly:
     def _stand_beside(self, at: int, tool: Scope, result: ToolResult) -> None:
         """A result whose call is not there: on the last turn of the model, else an event of its own."""
         self.losses.append(Loss("output_unlinked", tool.told.place))
-        if not self._hang_on(at, result):
+        extra = self._extras.of_step(tool)
+        ours = object_in((result.extra or {}).get(OURS))
+        if not self._hang_on(at, msgspec.structs.replace(result, extra=with_ours(extra, **ours))):
             event = tool.end or tool.told
-            extra = self._extras.of_scope(tool)
             turn = Turn(Role.EVENT, "", results=(result,), timestamp=event.moment.spelled, extra=extra)
             self._added.append(Said(at, msgspec.structs.replace(turn, place=event.place)))
 
@@ -164,7 +165,7 @@ class _Assembly:
         calls = [_call_of(ran) for ran in runs]
         refs = [self._refs[Caller(scope=ran.scope.uuid)] for ran in runs]
         came = [at for at, ran in enumerate(runs) if ran.scope.end is not None or refs[at]]
-        extra = with_ours(self._extras.of_scope(function), output=function.end.data if function.end else None)
+        extra = with_ours(self._extras.of_step(function), output=function.end.data if function.end else None)
         turn = Turn(
             Role.ASSISTANT,
             calls=tuple(
@@ -186,7 +187,7 @@ class _Assembly:
         if text is None:
             self.losses.append(Loss("scope_dropped", function.end.place, detail=function.category))
         else:
-            self._added.append(Said(at, noted(function.end, text, self._extras.of_scope(function))))
+            self._added.append(Said(at, noted(function.end, text, self._extras.of_step(function))))
 
 
 def _call_of(ran: Ran) -> ToolCall:

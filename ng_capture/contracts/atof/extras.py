@@ -33,6 +33,10 @@ class Extras(msgspec.Struct, frozen=True):
         kept = {event.phase.value: beside for event in (scope.start, scope.end) if event and (beside := _beside(event))}
         return told | ({OURS: {"atof": kept}} if kept else {})
 
+    def of_step(self, scope: Scope) -> Json | None:
+        """The same of a scope that is no call, and what it was given."""
+        return with_ours(self.of_scope(scope), input=(scope.start.data or None) if scope.start is not None else None)
+
     def of_mark(self, mark: Event) -> Json:
         """What a mark says beside its data."""
         told = {"name": mark.name, "uuid": mark.uuid, "category": mark.category, **(_beside(mark) or {})}

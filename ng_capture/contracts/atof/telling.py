@@ -68,7 +68,7 @@ class _Telling:
             case "function":
                 self._functions.append((placed.at, scope))
             case _ if (text := note_text(placed.event.data)) is not None:
-                yield noted(placed.event, text, self._extras.of_scope(scope))
+                yield noted(placed.event, text, self._extras.of_step(scope))
             case _:
                 self._losses.append(Loss("scope_dropped", placed.event.place, detail=scope.category))
 
@@ -112,6 +112,6 @@ class _Telling:
             yield noted(mark, note_text(mark.data) or "{}", extra)
 
 
-def noted(event: Event, text: str, extra: Json) -> Turn:
+def noted(event: Event, text: str, extra: Json | None) -> Turn:
     """A turn beside the conversation."""
     return Turn(Role.EVENT, text, timestamp=event.moment.spelled, extra=extra, place=f"{event.place}/data")

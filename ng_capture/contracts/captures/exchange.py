@@ -5,7 +5,7 @@ from itertools import takewhile
 
 import msgspec
 
-from ng_capture.contracts.captures.exchange_lines import ExchangeLine, has_payload, number_in
+from ng_capture.contracts.captures.exchange_lines import ExchangeLine, evidence_in, has_payload, number_in
 from ng_capture.contracts.captures.hearing import Heard, heard
 from ng_capture.contracts.captures.token_records import Recorded
 from ng_capture.contracts.dialects.chat import CHAT
@@ -105,7 +105,7 @@ def exchange_of(line: ExchangeLine, record: Recorded | None, options: Options, s
     told = _NOTHING_ASKED if asked is None else heard(asked.turns)
     agent = ("", "") if asked is None else _agent(asked)
     return Exchange(
-        answer=_answer(said.turn, call, f"{place}/response"),
+        answer=_answer(said.turn, call, f"{place}/response", evidence_in(value)),
         answered=raw.answered and (bool(response) or record is not None or not has_payload(value)),
         turns=None if asked is None else shared.turns(asked.turns, told, f"{place}/request"),
         heard=told,
@@ -247,13 +247,15 @@ def _counted(record: Recorded) -> Usage:
     return Usage(tokens_in=prompt, tokens_out=generated, tokens_total=prompt + generated)
 
 
-def _answer(turn: Turn | None, call: ModelCall, place: str) -> Turn:
+def _answer(turn: Turn | None, call: ModelCall, place: str, evidence: Json | None = None) -> Turn:
     made = turn or Turn(Role.ASSISTANT)
+    extra = made.extra if evidence is None else {**(made.extra or {}), "ng_capture": {"captured": evidence}}
     return msgspec.structs.replace(
         made,
         call=call,
         copied=False,
         model_calls=1,
+        extra=extra,
         timestamp=None if call.completed_at is None else timestamp_of(call.completed_at),
         place=f"{place}{made.place}",
     )

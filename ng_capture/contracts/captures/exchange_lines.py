@@ -50,6 +50,12 @@ _OWN = frozenset({"model_call_id", "dialect", "request", "request_raw", "respons
 """What no line of another format has: one of these makes it a call, however broken."""
 
 
+_EVIDENCE = (
+    *("client_session_id", "trial_index", "turn_index"),
+    *("upstream_attempted", "response_source", "upstream_status_code", "local_response_reason"),
+)
+
+
 class ExchangeLine(msgspec.Struct, frozen=True, eq=False):
     """A line that is an object, what judging reads of it, and where it stands.
 
@@ -83,6 +89,21 @@ def foreign_name(value: Json) -> str | None:
 def has_payload(value: Json) -> bool:
     """True where something of what was asked or answered is there."""
     return any(value.get(key) is not None for key in ("request", "response", "request_raw", "response_raw"))
+
+
+def evidence_in(value: Json) -> Json | None:
+    """What a line says of how its call came about, where that is not the usual: the model's server answered (5.1)."""
+    usual = {
+        "upstream_attempted": True,
+        "response_source": "upstream",
+        "upstream_status_code": value.get("status_code"),
+    }
+    told = {name: value[name] for name in _EVIDENCE if name in value and _is(value[name], _FIELDS[name])}
+    return {
+        name: printable(each) if isinstance(each, str) else each
+        for name, each in told.items()
+        if each != usual.get(name)
+    } or None
 
 
 def faults_of(value: Json, raw: RawCall, file: str) -> Iterator[Fault]:

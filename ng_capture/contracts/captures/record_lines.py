@@ -41,7 +41,10 @@ def record_lines(made: Sequence[Made], rollout_id: str) -> list[RecordLine]:
 
 def output_items(made: Made, name: str) -> list[Item]:
     """What a call answered, as items of Responses; ids that items lack are made of the name of the call."""
-    alone = msgspec.structs.replace(made.turn, results=(), call=None)
+    turn = made.turn
+    if turn.content is None and not turn.thoughts and not turn.calls:
+        return []
+    alone = msgspec.structs.replace(turn, results=(), call=None)
     return Writing(name, own=False).turn(0, alone, output=True)
 
 

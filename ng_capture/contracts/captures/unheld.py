@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from ng_capture.contracts.episode import Episode, Thread, Turn
 from ng_capture.contracts.interface import Feature
 from ng_capture.contracts.losses import Loss
+from ng_capture.contracts.unplaced import response_fields, row_losses
 
 UNHELD: Mapping[str, Feature | None] = {
     "conversation_dropped": None,
@@ -28,13 +29,13 @@ def unheld(episode: Episode) -> Iterator[Loss]:
                 yield Loss("tokens_dropped", turn.place, detail="history that another call made")
     if episode.main.agent.tools:
         yield Loss("tools_dropped", count=len(episode.main.agent.tools))
-    for name in sorted((episode.request or {}).keys() - {"model"}):
-        yield Loss("request_fields_dropped", detail=name)
+    for name, value in sorted((episode.request or {}).items()):
+        if name != "model" and value is not None:
+            yield Loss("request_fields_dropped", detail=name)
     if episode.reward is not None:
         yield Loss("reward_dropped")
-    for name in sorted(episode.row or ()):
-        yield Loss("row_fields_dropped", detail=name)
-    for name in _metadata(episode.main):
+    yield from row_losses(episode)
+    for name in (*_metadata(episode.main), *response_fields(episode)):
         yield Loss("metadata_dropped", detail=name)
 
 

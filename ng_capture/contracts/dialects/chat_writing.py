@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from ng_capture.contracts.dialects.chat import FIELDS, LEGACY_CALL
 from ng_capture.contracts.dialects.chat_parts import PartSpelling
-from ng_capture.contracts.dialects.fields import as_it_stood, whole_message
+from ng_capture.contracts.dialects.fields import as_it_stood, is_refusal, whole_message
 from ng_capture.contracts.dialects.finishes import Finish
 from ng_capture.contracts.dialects.thinking import with_think_tags
 from ng_capture.contracts.episode import Content, Json, ModelCall, Opaque, Part, Role, Text, Thought, ToolCall, Turn
@@ -71,6 +71,7 @@ class Writing:
         texts = [_text(turn.content) for turn in leading]
         if len(leading) == 1 or any(text is None for text in texts):
             return None
+        self.losses.append(Loss("parts_flattened", turns[0].place, detail=f"{len(leading)} messages of the system"))
         for turn in leading:
             if turn.role == Role.DEVELOPER:
                 self._lose("developer_role", turn)
@@ -104,7 +105,7 @@ class Writing:
         said: Message = {}
         if isinstance(content, tuple) and rests is None:
             content, said = _beside(content, own=self._own)
-        elif isinstance(content, str) and _is_refusal(turn):
+        elif isinstance(content, str) and is_refusal(turn):
             content, said = None, {"refusal": content}
         reasoning = list[str]()
         for thought in turn.thoughts:
@@ -224,12 +225,6 @@ def _beside(content: tuple[Part, ...], *, own: bool) -> tuple[Content | None, Me
     if len(kept) == 1 and isinstance(kept[0], Text):
         return kept[0].text, beside
     return tuple(kept) or None, beside
-
-
-def _is_refusal(turn: Turn) -> bool:
-    """True for words that stood as a refusal in an item of Responses."""
-    parts = (turn.item or {}).get("content")
-    return isinstance(parts, list) and len(parts) == 1 and object_in(parts[0]).get("type") == "refusal"
 
 
 def _text(content: Content | None) -> str | None:

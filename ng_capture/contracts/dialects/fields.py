@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterable, Mapping
 
-from ng_capture.contracts.episode import Content, Json, Opaque, Part, Text, Tokens
+from ng_capture.contracts.episode import Content, Json, Opaque, Part, Text, Tokens, Turn
 from ng_capture.contracts.items.tokens import read_tokens
-from ng_capture.records.json_text import SpelledObject
+from ng_capture.records.json_text import SpelledObject, object_in
 
 _BARE = "bare "
 """How the kind of a part begins that is no object."""
@@ -60,3 +60,11 @@ def joined(parts: Iterable[Part]) -> Content | None:
 def tokens_in(*carriers: Mapping[str, object]) -> Tokens | None:
     """The token fields as the model servers of Gym write them, from the first carrier that has any."""
     return next((tokens for carrier in carriers if (tokens := read_tokens(carrier)) is not None), None)
+
+
+def is_refusal(turn: Turn) -> bool:
+    """True for words that are a refusal to answer, in a part or as the one text of an item of Responses."""
+    if isinstance(turn.content, tuple):
+        return any(isinstance(part, Opaque) and part.kind == "refusal" for part in turn.content)
+    parts = (turn.item or {}).get("content")
+    return isinstance(parts, list) and len(parts) == 1 and object_in(parts[0]).get("type") == "refusal"

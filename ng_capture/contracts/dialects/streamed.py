@@ -11,10 +11,11 @@ from ng_capture.records.streams import stream_events
 
 
 class Unstreamed(msgspec.Struct, frozen=True):
-    """A document whose response is an object, and whether its stream was cut."""
+    """A document whose response is an object; `truncated` tells that its stream has no end, or one of an error."""
 
     value: Any
     losses: tuple[Loss, ...] = ()
+    truncated: bool = False
 
 
 def unstreamed(value: Any, dialect: str) -> Unstreamed:
@@ -23,6 +24,7 @@ def unstreamed(value: Any, dialect: str) -> Unstreamed:
     if not isinstance(text, str):
         return Unstreamed(value)
     events = stream_events(text)
-    cut = raw_call_of({"response_raw": text, "dialect": dialect}, 0, 0).stream_truncated or is_rebuilt(events)
-    losses = (Loss("stream_rebuilt", "/response"),) if cut else ()
-    return Unstreamed({**value, "response": assemble(events)}, losses)
+    cut = raw_call_of({"response_raw": text, "dialect": dialect}, 0, 0).stream_truncated
+    cut = cut or any(event.get("type") == "error" or event.get("error") is not None for event in events)
+    losses = (Loss("stream_rebuilt", "/response"),) if cut or is_rebuilt(events) else ()
+    return Unstreamed({**value, "response": assemble(events)}, losses, cut)

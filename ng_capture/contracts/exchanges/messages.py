@@ -8,7 +8,7 @@ from ng_capture.contracts.dialects.messages_parameters import written_parameters
 from ng_capture.contracts.dialects.messages_writing import Writing, usage_written
 from ng_capture.contracts.dialects.spelled import encode_spelled, with_spelled_inputs
 from ng_capture.contracts.episode import Episode, Json
-from ng_capture.contracts.exchanges.pairs import LEFT_OUT, finish_told, is_own, left_out, pair_of, threads_of
+from ng_capture.contracts.exchanges.pairs import LEFT_OUT, finish_told, is_own, left_out, pair_of, refusals, threads_of
 from ng_capture.contracts.exchanges.reading import LINKING, Api, Document, pair_in
 from ng_capture.contracts.interface import Contract, Feature, Head, Options, Reader, Writer, Written
 from ng_capture.contracts.losses import Loss
@@ -94,6 +94,8 @@ def _document(episode: Episode) -> tuple[Json, list[Loss]]:
 
 def _unwritten(episode: Episode, tools: int, parameters: tuple[str, ...]) -> Iterator[Loss]:
     """What Messages have no place for, where other APIs have one."""
+    if episode.contract != DIALECT.name:
+        yield from refusals(episode.main.turns)
     if tools:
         yield Loss("tool_definition_not_function", count=tools)
     yield from (Loss("request_fields_dropped", detail=name) for name in parameters)
@@ -143,6 +145,7 @@ MESSAGES = Contract(
             "media_omitted": Feature.MEDIA,
             "no_model_call": Feature.NO_MODEL,
             "output_unlinked": Feature.UNLINKED_RESULTS,
+            "parts_flattened": Feature.OTHER_CONTENT,
             "reasoning_encrypted_opaque": Feature.ENCRYPTED_REASONING,
             "reasoning_segments_joined": Feature.SUMMARIES,
             "reasoning_summary_dropped": Feature.SUMMARIES,

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from ng_capture.contracts.dialects.beside import fields_beside
+from ng_capture.contracts.dialects.beside import fields_beside, fields_of_items, is_named
+from ng_capture.contracts.dialects.fields import is_refusal
 from ng_capture.contracts.dialects.finishes import Finish, finish_of
 from ng_capture.contracts.episode import Episode, ModelCall, Role, Thread, Turn
 from ng_capture.contracts.interface import Feature, Options
 from ng_capture.contracts.losses import Loss
+from ng_capture.contracts.unplaced import response_fields, row_losses
 from ng_capture.records.json_text import object_in
 from ng_capture.records.usage import UNKNOWN_USAGE
 
@@ -52,6 +54,8 @@ def finish_told(episode: Episode, answer: Turn) -> Finish | None:
     if told is not None:
         return told
     response = object_in(episode.response)
+    if episode.truncated and "status" not in response:
+        return None
     reason = object_in(response.get("incomplete_details")).get("reason")
     if isinstance(reason, str):
         return finish_of(reason)
@@ -95,15 +99,44 @@ def left_out(episode: Episode, pair: Pair, *, own: bool = False, joined: bool = 
         if turns:
             yield Loss(code, turns[0].place, len(turns))
     yield from _of_steps(thread.turns, own=own)
+    asked = [turn for turn in pair.history if is_named(turn.call) or (turn.call and turn.call.response_id)]
+    asked += [] if pair.answer is None or not is_named(pair.answer.call) else [pair.answer]
+    if asked:
+        yield Loss("step_fields_dropped", asked[0].place, len(asked), "model_call")
+    models = [turn for turn in pair.history if turn.call and turn.call.model not in (None, thread.agent.model)]
+    if models:
+        yield Loss("step_fields_dropped", models[0].place, len(models), "model_name")
     if episode.reward is not None and not joined:
         yield Loss("reward_dropped")
-    if episode.row:
-        yield Loss("row_fields_dropped", detail=", ".join(sorted(episode.row)))
+    if _totals_lost(thread, pair):
+        yield Loss("usage_dropped", detail="the totals")
+    yield from row_losses(episode)
     names = [name for name, value in _unwritten(episode) if value and not (joined and name == "rollout_id")]
+    if pair.answer is None and thread.agent.model and not (episode.request or {}).get("model"):
+        names.append("model")
+    names += response_fields(episode)
     if names:
         yield Loss("metadata_dropped", detail=", ".join(names))
     if episode.omitted:
         yield Loss("step_fields_dropped", count=len(episode.omitted), detail="calls that made no step")
+
+
+def _totals_lost(thread: Thread, pair: Pair) -> bool:
+    """True for totals that say more than the counts of the answer."""
+    answer = pair.answer.call if pair.answer is not None else None
+    told = answer.usage if answer is not None else UNKNOWN_USAGE
+    totals = thread.totals
+    if totals is None:
+        return False
+    counts = msgspec.structs.asdict(totals.usage).items()
+    return totals.cost_usd is not None or any(each not in (None, getattr(told, name)) for name, each in counts)
+
+
+def refusals(turns: Sequence[Turn]) -> Iterator[Loss]:
+    """The loss of writing refusals as any other text."""
+    found = [turn for turn in turns if is_refusal(turn)]
+    if found:
+        yield Loss("parts_flattened", found[0].place, len(found), "refusal")
 
 
 def _timed(turn: Turn) -> bool:
@@ -115,7 +148,7 @@ def _timed(turn: Turn) -> bool:
 def _of_steps(turns: Sequence[Turn], *, own: bool) -> Iterator[Loss]:
     told: dict[str, list[Turn]] = {}
     for turn in turns:
-        for name in (*_fields(turn), *(() if own else fields_beside(turn))):
+        for name in (*_fields(turn), *(() if own else (*fields_beside(turn), *fields_of_items(turn)))):
             told.setdefault(name, []).append(turn)
     for name, found in told.items():
         yield Loss("step_fields_dropped", found[0].place, len(found), name)
@@ -132,6 +165,10 @@ def _fields(turn: Turn) -> Iterator[str]:
         yield "extra of calls"
     if any(result.extra for result in turn.results):
         yield "extra of results"
+    if any(result.subagents for result in turn.results):
+        yield "subagent_trajectory_ref"
+    if turn.model_calls is not None and turn.model_calls > 1:
+        yield "llm_call_count"
 
 
 def _unwritten(episode: Episode) -> Iterator[tuple[str, object]]:

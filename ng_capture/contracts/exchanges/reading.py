@@ -24,7 +24,8 @@ LINKING = ("item_order_changed", "link_ambiguous", "link_by_position", "output_u
 class Document(msgspec.Struct, frozen=True):
     """What a document holds; `spoken` tells that it is a conversation, whose turns are no call's history.
 
-    The pointers say where request and response stand in it. `rest` are its other fields.
+    The pointers say where request and response stand in it. `rest` are its other fields. `truncated` tells that the
+    response is one whose stream was cut.
     """
 
     request: Json | None = None
@@ -34,6 +35,7 @@ class Document(msgspec.Struct, frozen=True):
     spoken: bool = False
     rest: Json | None = None
     losses: tuple[Loss, ...] = ()
+    truncated: bool = False
 
 
 class Api(msgspec.Struct, frozen=True):
@@ -100,6 +102,7 @@ def _episode(dialect: Dialect, document: Document, asked: Asked, turns: list[Tur
         rollout_id=printable(told) if (told := text_in(rest, "rollout_id")) is not None else None,
         reward=float(reward) if known else None,  # type: ignore[arg-type]
         request=asked.parameters,
+        truncated=True if document.truncated else None,
         row=others(rest, "rollout_id", *(("reward",) if known else ())),
     )
 
@@ -116,6 +119,7 @@ def pair_in(value: object, dialect: str) -> Document | None:
         response_place="/response",
         rest=others(value, "request", "response"),
         losses=whole.losses,
+        truncated=whole.truncated,
     )
 
 

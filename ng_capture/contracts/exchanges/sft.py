@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ng_capture.contracts.dialects.thinking import with_think_tags
 from ng_capture.contracts.dialects.tools import definition_of
 from ng_capture.contracts.episode import Content, Episode, Json, Media, Opaque, Part, Role, Text, Tool, ToolCall, Turn
-from ng_capture.contracts.exchanges.pairs import LEFT_OUT, Pair, left_out, threads_of
+from ng_capture.contracts.exchanges.pairs import LEFT_OUT, Pair, left_out, refusals, threads_of
 from ng_capture.contracts.interface import Contract, Feature, Options, Thinking, Writer, Written
 from ng_capture.contracts.items.linking import linked
 from ng_capture.contracts.losses import Loss
@@ -140,8 +140,10 @@ def _called(call: ToolCall) -> Json:
 
 
 def _unwritten(episode: Episode) -> Iterator[Loss]:
-    if episode.request:
-        yield Loss("request_fields_dropped", detail=", ".join(sorted(episode.request)))
+    yield from refusals(episode.main.turns)
+    asked = sorted(name for name, value in (episode.request or {}).items() if value is not None)
+    if asked:
+        yield Loss("request_fields_dropped", detail=", ".join(asked))
     carriers = [turn for turn in episode.main.turns if turn.call is not None and turn.call.tokens is not None]
     if carriers:
         yield Loss("tokens_dropped", carriers[0].place, len(carriers))

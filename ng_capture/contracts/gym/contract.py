@@ -42,6 +42,15 @@ GYM = Contract(
     writer=Writer(
         write=write,
         suffix=".rows.jsonl",
-        losses=WRITTEN | {"tools_dropped": Feature.TOOLS, "copied_context": Feature.COPIED, "usage_unknown": None},
+        losses=WRITTEN
+        | {
+            "copied_context": Feature.COPIED,
+            "reasoning_segments_joined": Feature.SUMMARIES,
+            "reasoning_signature_dropped": Feature.ENCRYPTED_REASONING,
+            "reasoning_summary_dropped": Feature.SUMMARIES,
+            "row_fields_dropped": Feature.ROW,
+            "tools_dropped": Feature.TOOLS,
+            "usage_unknown": None,
+        },
     ),
 )

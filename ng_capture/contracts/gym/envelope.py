@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from ng_capture.contracts.dialects.finishes import finish_of
 from ng_capture.contracts.dialects.tools import definition_of
-from ng_capture.contracts.episode import Episode, Json, Thread, Tool
+from ng_capture.contracts.episode import Episode, Json, Thread, Tool, Turn
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.times import seconds_of
 
@@ -74,6 +74,8 @@ def new_response(
     request = episode.request or {}
     choice = request.get("tool_choice")
     ended = [turn for turn in fresh if turn.call is not None and turn.call.finish_reason is not None]
+    if ended and ended[-1] is fresh[-1] and _is_said(fresh[-1]):
+        ended.pop()
     if ended:
         lose(Loss("finish_reason_dropped", ended[0].place, len(ended)))
     return {
@@ -97,11 +99,23 @@ def model_of(thread: Thread) -> str | None:
     return thread.agent.model or (names.pop() if len(names) == 1 else None)
 
 
+def only_response_id(thread: Thread) -> str | None:
+    """The id of the response of the one call that there was."""
+    fresh = [turn for turn in thread.turns if turn.fresh]
+    return fresh[0].call.response_id if len(fresh) == 1 and fresh[0].call is not None else None
+
+
+def _is_said(last: Turn) -> bool:
+    """True for an end that the status of the response tells, or that its calls do."""
+    finish = finish_of(last.call.finish_reason) if last.call is not None else None
+    return finish in _INCOMPLETE or finish == ("tool_calls" if last.calls else "stop")
+
+
 def _status(episode: Episode) -> Json:
     """How the last call ended."""
     last = next((turn.call for turn in reversed(episode.main.turns) if turn.fresh and turn.call is not None), None)
     finish = finish_of(last.finish_reason) if last is not None else None
     reason = _INCOMPLETE.get(finish) if finish is not None else None
     if reason is None:
-        return {"status": "completed"}
+        return {"status": "incomplete" if episode.truncated else "completed"}
     return {"status": "incomplete", "incomplete_details": {"reason": reason}}

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 
 from ng_capture.contracts.episode import Content, Episode, Json, Role, ToolCall, Turn
+from ng_capture.contracts.gym.passed_over import passed_over
 from ng_capture.contracts.gym.terminus import commands_of
 from ng_capture.contracts.identity import made_id
 from ng_capture.contracts.interface import Refused, Written
@@ -12,7 +13,6 @@ from ng_capture.contracts.items.parts import write_content
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.rules import Fault
 from ng_capture.records.json_text import encode_json
-from ng_capture.records.usage import UNKNOWN_USAGE
 
 _ENVELOPE: Json = {
     "created_at": 0.0,
@@ -43,7 +43,7 @@ def write_harbor(episode: Episode) -> Written | Refused:
     }
     if episode.reward is not None:
         row["reward"] = episode.reward
-    return Written((encode_json(row),), (*mapping.losses, *_dropped(episode)))
+    return Written((encode_json(row),), (*mapping.losses, *passed_over(episode)))
 
 
 def _in_parts(episode: Episode) -> Iterator[Fault]:
@@ -155,19 +155,3 @@ def _usage(episode: Episode) -> Json:
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": tokens_in + tokens_out,
     }
-
-
-def _dropped(episode: Episode) -> Iterator[Loss]:
-    """What the mapping passes over, and what it makes up."""
-    leading = True
-    for turn in episode.main.turns:
-        leading = leading and turn.role == Role.USER
-        if turn.role not in (Role.ASSISTANT, Role.USER) or (turn.role == Role.USER and not leading):
-            yield Loss("step_fields_dropped", turn.place, detail=f"a step of the {turn.role}")
-    totals = episode.main.totals.usage if episode.main.totals is not None else UNKNOWN_USAGE
-    if totals.partial:
-        yield Loss("usage_unknown")
-    if episode.main.subagents:
-        yield Loss("subagent_dropped", count=len(episode.main.subagents))
-    if episode.main.agent.tools:
-        yield Loss("tools_dropped", count=len(episode.main.agent.tools))

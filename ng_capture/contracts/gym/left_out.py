@@ -2,32 +2,55 @@
 
 from collections.abc import Iterator
 
-from ng_capture.contracts.dialects.beside import fields_beside
+from ng_capture.contracts.dialects.beside import fields_beside, is_named
 from ng_capture.contracts.episode import Episode, ModelCall, Thread, Turn
-from ng_capture.contracts.gym.envelope import model_of
+from ng_capture.contracts.gym.envelope import envelope_of, model_of, only_response_id
 from ng_capture.contracts.losses import Loss
+from ng_capture.contracts.unplaced import response_fields
 from ng_capture.records.usage import UNKNOWN_USAGE
 
 _WRITTEN = frozenset({"role", "messages", "tokens", "ng_capture"})
 """Extras of a turn that items say, or that are our own."""
 
 
-def left_out(episode: Episode) -> Iterator[Loss]:
-    """The losses of writing a row; one that was a row keeps its evidence and loses nothing of it."""
-    if episode.contract == "gym":
+def left_out(episode: Episode, *, mapped: bool = False) -> Iterator[Loss]:
+    """The losses of writing a row; one that was a row keeps its evidence and loses nothing of it.
+
+    `mapped` tells that only turns are written, no evidence and no envelope.
+    """
+    if episode.contract == "gym" and not mapped:
         return
     thread = episode.main
     counted = sum(turn.call is not None and turn.call.usage != UNKNOWN_USAGE for turn in thread.turns)
+    response_id = (episode.response or {}).get("id") or (None if mapped else only_response_id(thread))
     for turn in thread.turns:
         if turn.timestamp is not None or _timed(turn.call):
             yield Loss("timestamps_dropped", turn.place)
-        for name in _fields(turn, thread, counted > 1):
+        for name in _fields(turn, thread, counted > 1, response_id):
             yield Loss("step_fields_dropped", turn.place, detail=name)
     names = [name for name, value in _unwritten(thread) if value]
+    if mapped or envelope_of(episode, episode.contract == "responses") is None:
+        names += response_fields(episode)
     if names:
         yield Loss("metadata_dropped", detail=", ".join(names))
     if episode.omitted:
         yield Loss("step_fields_dropped", count=len(episode.omitted), detail="calls that made no step")
+
+
+def unnamed(episode: Episode) -> Iterator[Loss]:
+    """The loss of the names that a row has beside its request and response."""
+    thread = episode.main
+    named = {
+        "rollout_id": episode.rollout_id,
+        "trajectory_id": thread.trajectory_id,
+        "session_id": thread.session_id,
+        "agent.name": thread.agent.name,
+        "agent.version": thread.agent.version,
+        "notes": thread.notes,
+    }
+    names = [name for name, value in named.items() if value is not None]
+    if names:
+        yield Loss("metadata_dropped", detail=", ".join(names))
 
 
 def _timed(call: ModelCall | None) -> bool:
@@ -36,10 +59,12 @@ def _timed(call: ModelCall | None) -> bool:
     )
 
 
-def _fields(turn: Turn, thread: Thread, several: bool) -> Iterator[str]:
+def _fields(turn: Turn, thread: Thread, several: bool, response_id: object) -> Iterator[str]:
     call = turn.call
     if call is not None and call.model is not None and call.model != model_of(thread):
         yield "model_name"
+    if is_named(call) or (call is not None and call.response_id not in (None, response_id)):
+        yield "model_call"
     if call is not None and (call.cost_usd is not None or (several and call.usage != UNKNOWN_USAGE)):
         yield "metrics"
     if turn.reasoning_effort is not None:
@@ -53,6 +78,8 @@ def _fields(turn: Turn, thread: Thread, several: bool) -> Iterator[str]:
         yield "observation.extra"
     if any(each.subagents for each in turn.results):
         yield "subagent_trajectory_ref"
+    if turn.model_calls is not None and turn.model_calls > 1:
+        yield "llm_call_count"
 
 
 def _is_compaction(turn: Turn) -> bool:

@@ -9,6 +9,7 @@ from ng_capture.contracts.episode import Episode, Json, Role, Text, Thread, Turn
 from ng_capture.contracts.gym.envelope import (
     envelope_of,
     new_response,
+    only_response_id,
     same_response,
     written_parameters,
     written_tools,
@@ -78,7 +79,7 @@ def pair_of(episode: Episode, options: Options) -> Pair:
     if tools and noted.get(TOOLS_FROM) != "response":
         request["tools"] = tools
     response = _response(episode, _ordered(made, noted.get(ORDER)), own, writing)
-    absent = own and episode.request is None and request == {"input": []}
+    absent = episode.request is None and request == {"input": []}
     return Pair(None if absent else request, response, tuple(writing.losses))
 
 
@@ -90,7 +91,7 @@ def _response(episode: Episode, output: list[Json], own: bool, writing: Writing)
     writing.losses.extend(counted.losses)
     if envelope is not None:
         return same_response(episode, envelope, output, counted.usage)
-    response_id = made_id("resp_", writing.seed, output)
+    response_id = only_response_id(episode.main) or made_id("resp_", writing.seed, output)
     return new_response(episode, output, counted.usage, response_id, writing.losses.append)
 
 

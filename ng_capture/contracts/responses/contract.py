@@ -3,19 +3,24 @@
 from collections.abc import Iterator
 
 from ng_capture.contracts.episode import Episode
-from ng_capture.contracts.gym.left_out import left_out
+from ng_capture.contracts.gym.envelope import envelope_of
+from ng_capture.contracts.gym.left_out import left_out, unnamed
 from ng_capture.contracts.gym.losses import READ, ROW_GIVES, WRITTEN
 from ng_capture.contracts.gym.native import pair_of
 from ng_capture.contracts.interface import Contract, Feature, Options, Reader, Writer, Written
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.responses.reading import CONTRACT, read, recognises
+from ng_capture.contracts.unplaced import row_losses
 from ng_capture.records.json_text import encode_json
 
 
 def write(episode: Episode, options: Options) -> Written:
     """A request and its response."""
     pair = pair_of(episode, options)
-    sides = {"request": pair.request, "response": pair.response}
+    own = episode.contract in ("gym", CONTRACT)
+    # nobody answered: an envelope without output would be made up
+    answered = pair.response is not None and (pair.response["output"] or envelope_of(episode, own) is not None)
+    sides = {"request": pair.request, "response": pair.response if answered else None}
     told = {name: side for name, side in sides.items() if side is not None}
     return Written((encode_json(told),), (*pair.losses, *_left_out(episode)))
 
@@ -28,19 +33,8 @@ def _left_out(episode: Episode) -> Iterator[Loss]:
         yield Loss("subagent_dropped", count=len(thread.subagents))
     if episode.reward is not None:
         yield Loss("reward_dropped")
-    if episode.row:
-        yield Loss("row_fields_dropped", detail=", ".join(sorted(episode.row)))
-    named = {
-        "rollout_id": episode.rollout_id,
-        "trajectory_id": thread.trajectory_id,
-        "session_id": thread.session_id,
-        "agent.name": thread.agent.name,
-        "agent.version": thread.agent.version,
-        "notes": thread.notes,
-    }
-    names = [name for name, value in named.items() if value is not None]
-    if names:
-        yield Loss("metadata_dropped", detail=", ".join(names))
+    yield from row_losses(episode)
+    yield from unnamed(episode)
 
 
 RESPONSES = Contract(

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from ng_capture.contracts.dialects.responses import splits_think
 from ng_capture.contracts.dialects.streamed import unstreamed
 from ng_capture.contracts.documents import Found, values_in
@@ -56,7 +58,10 @@ def _read(found: Found, options: Options) -> Read | Refused:
         return _refused(found, "responses.document", message)
     if not conversation.turns:
         return _refused(found, "responses.empty", "neither input nor output: nothing to convert")
-    return Read(_episode(*sides, conversation), (*whole.losses, *conversation.losses), found.faults, found.place)
+    episode = _episode(*sides, conversation)
+    if whole.truncated:
+        episode = msgspec.structs.replace(episode, truncated=True)
+    return Read(episode, (*whole.losses, *conversation.losses), found.faults, found.place)
 
 
 def _refused(found: Found, rule: str, message: str) -> Refused:

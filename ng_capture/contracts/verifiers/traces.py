@@ -134,7 +134,7 @@ def _reward(trace: Json) -> float | None:
 
 def _truncated(trace: Json) -> bool | None:
     """True where a limit ended the rollout, or the last answer was cut; None where nobody says how it ended (6)."""
-    if trace.get("stop_condition") in _LIMITS:
+    if str(trace.get("stop_condition")) in _LIMITS:
         return True
     answered = [call for call in objects_in(trace.get("calls")) if call.get("error") is None]
     if answered and answered[-1].get("finish_reason") == "length":

@@ -177,6 +177,15 @@ class TestResults:
         assert results(made.episode.main.turns[1]) == [("zz", "1")]
         assert [(loss.code, loss.path) for loss in made.losses] == [("output_unlinked", "/t/start")]
 
+    def test_what_ran_without_a_call_of_the_model_keeps_what_it_was_given(self) -> None:
+        tools = tool("t", 3, {"q": 1}, 1, call="zz", name="find")
+        around = [begin("r", 7, "retriever", "a", {"q": 2}), end("r", 8, "retriever", "a", {"docs": [1]})]
+        turns = lead(*llm("l1", 1, ask(HI), "yo"), *tools, *around).episode.main.turns
+        of_tool, of_scope = turns[1].results[0].extra, turns[-1].extra
+        assert of_tool is not None and of_tool["ancestry"]["function_name"] == "find"  # type: ignore[index]
+        assert of_scope is not None
+        assert [each["ng_capture"]["input"] for each in (of_tool, of_scope)] == [{"q": 1}, {"q": 2}]  # type: ignore[index]
+
     def test_a_tool_before_any_answer_stands_on_its_own(self) -> None:
         made = lead(*tool("t", 0.5, {}, {"output": [1]}, call="zz"), *llm("l1", 1, ask(HI), "yo"))
         first = made.episode.main.turns[0]

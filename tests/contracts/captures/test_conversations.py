@@ -56,6 +56,19 @@ def test_a_step_tells_of_its_call(tmp_path: Path) -> None:
     assert told["finish_reason"] == "tool_calls"
 
 
+def test_a_step_keeps_how_its_call_came_about_where_that_is_not_the_usual(tmp_path: Path) -> None:
+    usual = {"upstream_attempted": True, "response_source": "upstream", "upstream_status_code": 200}
+    odd = {**usual, "response_source": "local", "local_response_reason": "budget", "client_session_id": "s-1"}
+    rows = [
+        {**chat_call("a", [user("hi")], says("Hello.")), **usual},
+        {**chat_call("b", [user("hi"), says("Hello."), user("bye")], says("Bye."), at=1.0), **odd, "turn_index": "?"},
+    ]
+    _, first, _, last = document(put(tmp_path, rows), "atif")["steps"]
+    assert "captured" not in first["extra"]["ng_capture"]
+    told = {"response_source": "local", "local_response_reason": "budget", "client_session_id": "s-1"}
+    assert last["extra"]["ng_capture"]["captured"] == told
+
+
 def test_reasoning_that_is_not_sent_again_breaks_no_chain(tmp_path: Path) -> None:
     thinking = says("Hello.", reasoning_content="They greet.")
     rows = [

@@ -51,6 +51,11 @@ def test_a_call_without_ids_is_a_line_too(tmp_path: Path) -> None:
     assert "prompt_token_ids" not in row
 
 
+def test_a_call_that_nobody_answered_has_no_output(tmp_path: Path) -> None:
+    (row,) = rows(put(tmp_path, [chat_call("A", [user("hi")], None, status_code=429, error_category="rate_limit")]))
+    assert row["output_items"] == [] and row["error_category"] == "rate_limit"
+
+
 def test_a_table_is_read_as_what_it_was_made_of(tmp_path: Path) -> None:
     store = tmp_path / "store"
     for number in range(3):

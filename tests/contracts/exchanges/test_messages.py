@@ -51,7 +51,7 @@ def answering(*items: Row, **fields: Any) -> Row:
 
 def items_of(document: Row) -> list[Any]:
     done = converted(document, MESSAGES, RESPONSES).value
-    return [*done["request"].get("input", []), *done["response"].get("output", [])]
+    return [*done.get("request", {}).get("input", []), *done.get("response", {}).get("output", [])]
 
 
 def test_a_result_of_null_is_an_empty_output() -> None:

@@ -69,6 +69,21 @@ def test_a_stream_without_its_end_gives_what_came_and_is_told() -> None:
     assert (loss.path, loss.severity) == ("/response", "note")
 
 
+@pytest.mark.parametrize("end", [[], [{"type": "error", "error": {"type": "overloaded_error"}}]], ids=["cut", "error"])
+def test_an_answer_whose_stream_was_cut_is_not_a_completed_one(end: list[Any]) -> None:
+    events = [START, of_block("start", 0, content_block={"type": "text", "text": "half"}), *end]
+    told, done = answer("messages", events, RESPONSES)
+    assert told["status"] == "incomplete" and "stream_rebuilt" in done.codes
+    delta = {"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "content_index": 0, "delta": "h"}
+    told, done = answer("responses", [delta, *end], CHAT)
+    assert told["choices"][0]["finish_reason"] is None and "stream_rebuilt" in done.codes
+
+
+def test_an_answer_without_its_request_asks_for_nothing() -> None:
+    whole = {"response": WHOLE["chat"]}
+    assert "request" not in converted(whole, CHAT, RESPONSES).value
+
+
 def test_a_responses_stream_without_its_envelope_is_put_together_of_its_deltas() -> None:
     events = [
         {"type": "response.created", "response": {"id": "r", "object": "response", "output": []}},

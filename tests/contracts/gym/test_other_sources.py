@@ -185,7 +185,21 @@ def test_a_function_says_all_that_gym_wants_to_be_told_of_it() -> None:
 def test_how_the_last_call_ended_is_the_status(finish: str, status: str) -> None:
     value, losses = written(model("ok", call=ModelCall(finish_reason=finish, completed_at=7.0)))
     assert (value["response"]["status"], value["response"]["created_at"]) == (status, 7.0)
+    assert ("finish_reason_dropped", None) not in losses
+
+
+def test_an_end_that_no_status_tells_is_told_as_lost() -> None:
+    _, losses = written(model("one", call=ModelCall(finish_reason="stop")), model("two"))
     assert ("finish_reason_dropped", None) in losses
+    _, losses = written(model("ok", call=ModelCall(finish_reason="eos")))
+    assert ("finish_reason_dropped", None) in losses
+
+
+def test_a_response_is_named_as_the_one_call_named_it() -> None:
+    value, losses = written(model("ok", call=ModelCall(response_id="chatcmpl-1")))
+    assert value["response"]["id"] == "chatcmpl-1" and ("step_fields_dropped", "model_call") not in losses
+    calls = [model(said, call=ModelCall(response_id=said)) for said in ("one", "two")]
+    assert ("step_fields_dropped", "model_call") in written(*calls)[1]
 
 
 def test_counts_that_responses_have_no_name_for_are_told() -> None:

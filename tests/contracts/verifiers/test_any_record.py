@@ -26,6 +26,7 @@ EPISODE = episode(
         node(2, "assistant", "two", "E", semantic_parents=[{"node": 1, "type": "compaction"}]),
         calls=[made(1), made(3)],
         tools=[{"type": "function", "name": "f"}],
+        stop_condition="max_turns",
     )
 )
 RECORDS = [ROW, EPISODE]

@@ -345,3 +345,9 @@ class TestFaults:
 
     def test_a_trace_that_is_no_object_is_refused(self) -> None:
         assert refused("verifiers", [{**episode(), "traces": [3]}]) == ["verifiers.field.type"]
+
+
+@pytest.mark.parametrize("condition", [{}, [], 3, None])
+def test_a_stop_condition_that_is_no_text_is_none(condition: object) -> None:
+    [outcome] = converted("verifiers", "gym", [episode(trace(node(None, "user", "hi"), stop_condition=condition))])
+    assert outcome.written is not None
