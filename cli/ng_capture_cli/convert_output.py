@@ -33,12 +33,20 @@ class Outputs:
         if self._path is not None and not self._folder:
             refuse_compressed(output)
             self._check(self._path)
-        if loss_report is not None and self._path is not None and loss_report.resolve() == self._path.resolve():
-            raise UsageError(f"{loss_report}: the loss report would replace the output")
         if loss_report is not None:
-            if loss_report.resolve() in self._sources:
-                raise UsageError(f"{loss_report}: the loss report would replace a source")
-            check_place(loss_report)
+            self._check_report(loss_report)
+
+    def _check_report(self, report: Path) -> None:
+        if str(report) == "-":
+            if self._path is None:
+                message = "the documents and the loss report would both go to standard output"
+                raise UsageError(message, hint="-o FILE for the documents, or --loss-report FILE")
+            return
+        if self._path is not None and report.resolve() == self._path.resolve():
+            raise UsageError(f"{report}: the loss report would replace the output")
+        if report.resolve() in self._sources:
+            raise UsageError(f"{report}: the loss report would replace a source")
+        check_place(report)
 
     def __enter__(self) -> Self:
         return self

@@ -11,8 +11,8 @@ from ng_capture.contracts.interface import Profile
 from ng_capture.contracts.losses import LOSS_CODES, SEVERITIES, Loss, LossSeverity, lost
 from ng_capture.contracts.rules import Fault, has_errors
 from ng_capture.errors import NgCaptureError
-from ng_capture.files.writing import replace_file
 from ng_capture_cli import exits
+from ng_capture_cli.output import open_sink
 from ng_capture_cli.summary import counted
 from ng_capture_cli.terminal import tell, tell_error
 
@@ -106,11 +106,12 @@ class Report:
         return exits.FINDINGS if self._faulty or not self._written else exits.DONE
 
     def write(self) -> None:
-        """The report as JSON, where a file asks for it; raises SurroundingsError."""
+        """The report as JSON, where that is asked for; raises SurroundingsError."""
         if self._path is None:
             return
         report = LossReport(SCHEMA, self._to, self._profile, dict(sorted(self._counts.items())), tuple(self._documents))
-        replace_file(self._path, msgspec.json.format(msgspec.json.encode(report)) + b"\n")
+        with open_sink(str(self._path)) as sink:
+            sink.write(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
 
     def tell(self, output: str, passed_over: Sequence[str]) -> None:
         """How many documents, and what they lost, the worst first."""
@@ -132,7 +133,7 @@ def fault_line(source: str, fault: Fault, place: str = "") -> str:
     """`file:line: step 2: rule: message (path)`."""
     at = source if fault.file in (None, source) else _file(source, fault.file)
     at += f":{fault.line}" if fault.line is not None else ""
-    at += f": {place}" if place and fault.line is None else ""
+    at += _at(place) if place and fault.line is None else ""
     at += f": step {fault.step}" if fault.step is not None else ""
     return f"{at}: {fault.rule}: {fault.message}{f' ({fault.path})' if fault.path else ''}"
 
@@ -149,7 +150,12 @@ def tell_passed_over(files: Sequence[str]) -> None:
 
 
 def _place(converted: Converted) -> str:
-    return converted.source + (f":{converted.place}" if converted.place else "")
+    """The source with the line, or the rollout, in it."""
+    return converted.source + (_at(converted.place) if converted.place else "")
+
+
+def _at(place: str) -> str:
+    return f":{place.removeprefix('line ')}"
 
 
 def _told(loss: Loss) -> ToldLoss:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ng_capture.contracts.episode import Episode
+from ng_capture.contracts.episode import Episode, Json
 from ng_capture.contracts.losses import Loss
 
 _SAID_ELSEWHERE = frozenset({"object", "model", "status", "incomplete_details", "output", "usage", "tools"})
@@ -10,13 +10,22 @@ _SAID_ELSEWHERE = frozenset({"object", "model", "status", "incomplete_details", 
 _NOTHING: tuple[object, ...] = (None, "", [], {})
 
 
-def row_fields(episode: Episode) -> list[str]:
-    """The fields of a row that say something besides its reward, which is told by itself."""
-    return sorted(
-        name
-        for name, value in (episode.row or {}).items()
-        if value is not None and not (name == "reward" and episode.reward is not None)
-    )
+def row_fields(episode: Episode, *, named: bool = False) -> list[str]:
+    """The fields of a row that say something besides its reward, which is told by itself.
+
+    `named` tells that the target has the rollout's id, so that what the id is made of is not lost.
+    """
+    told = {"reward"} if episode.reward is not None else set[str]()
+    if named and episode.rollout_id is not None:
+        told |= _naming(episode.row or {})
+    return sorted(name for name, value in (episode.row or {}).items() if value is not None and name not in told)
+
+
+def _naming(row: Json) -> frozenset[str]:
+    """The fields that a rollout's id is made of (design.md, words)."""
+    if row.get("_ng_rollout_id") is not None:
+        return frozenset({"_ng_rollout_id", "_ng_attempt_index"})
+    return frozenset({"_ng_task_index", "_ng_rollout_index", "_ng_attempt_index"})
 
 
 def response_fields(episode: Episode) -> list[str]:
@@ -29,8 +38,8 @@ def response_fields(episode: Episode) -> list[str]:
     )
 
 
-def row_losses(episode: Episode) -> Iterator[Loss]:
-    """The loss of the fields of a row."""
-    names = row_fields(episode)
+def row_losses(episode: Episode, *, named: bool = False) -> Iterator[Loss]:
+    """The loss of the fields of a row; `named` as in `row_fields`."""
+    names = row_fields(episode, named=named)
     if names:
         yield Loss("row_fields_dropped", detail=", ".join(names))

@@ -152,6 +152,21 @@ def test_every_loss_is_reported_in_the_published_shape(tmp_path: Path) -> None:
     assert total == sum(told["losses"].values())
 
 
+def test_the_report_goes_to_standard_output_where_the_documents_do_not(tmp_path: Path) -> None:
+    source = write(tmp_path / "r.jsonl", row(grade="A"))
+    done = run("convert", source, "--to", "sft", "-o", "o.jsonl", "--loss-report", "-", cwd=tmp_path)
+    assert done.code == 0 and strict_json(done.out)["losses"]["row_fields_dropped"] == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"r.jsonl", "o.jsonl"}
+    done = run("convert", source, "--to", "sft", "--loss-report", "-", cwd=tmp_path)
+    assert (done.code, done.out) == (2, "") and "both go to standard output" in done.err
+
+
+def test_a_loss_is_told_with_the_line_on_which_it_happened_first(tmp_path: Path) -> None:
+    source = write(tmp_path / "r.jsonl", row("7-0"), row("7-1", grade="A"))
+    lines = [line for line in run("convert", source, "--to", "sft").err.splitlines() if "row_fields_dropped" in line]
+    assert len(lines) == 1 and f"1 in 1 document, first {source}:2" in lines[0]
+
+
 def test_losses_alone_are_no_failure_but_under_strict_they_refuse(tmp_path: Path) -> None:
     source = write(tmp_path / "r.jsonl", row(grade="A"))
     assert run("convert", source, "--to", "sft").code == 0

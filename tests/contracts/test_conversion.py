@@ -1,6 +1,7 @@
 """From one contract to another: each document by itself, losses of both ends together, names that are safe."""
 
 import gzip
+import json
 import zlib
 from pathlib import Path
 
@@ -73,6 +74,18 @@ def test_strict_writes_nothing_that_loses_more_than_a_note(tmp_path: Path) -> No
 def test_losses_of_reading_and_of_writing_are_told_together(tmp_path: Path) -> None:
     (made,) = convert(write(tmp_path / "r.jsonl", row(said="<think>a</think>b")), "gym", "atif")
     assert {"think_tags_in_text", "agent_version_unknown"} <= {loss.code for loss in made.losses}
+
+
+@pytest.mark.parametrize("target", ["sft", "jsonl", "eval"])
+def test_what_a_rollout_is_named_by_is_not_lost_where_its_name_stands(target: str, tmp_path: Path) -> None:
+    indexed = {**row(), "_ng_task_index": 7, "_ng_rollout_index": 1, "_ng_attempt_index": 2}
+    del indexed["_ng_rollout_id"]
+    for kept in (row("7-0"), indexed):
+        (made,) = convert(write(tmp_path / "r.jsonl", kept), "gym", target)
+        assert made.written is not None and json.loads(made.written.documents[0])["rollout_id"] in ("7-0", "7-1-a2")
+        assert "row_fields_dropped" not in {loss.code for loss in made.losses}
+    (made,) = convert(write(tmp_path / "r.jsonl", {**row("7-0"), "_ng_task_index": 7}), "gym", target)
+    assert [loss.detail for loss in made.losses if loss.code == "row_fields_dropped"] == ["_ng_task_index"]
 
 
 def test_only_the_rollouts_that_are_asked_for_are_converted(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def unheld(episode: Episode) -> Iterator[Loss]:
             yield Loss("request_fields_dropped", detail=name)
     if episode.reward is not None:
         yield Loss("reward_dropped")
-    yield from row_losses(episode)
+    yield from row_losses(episode, named=True)
     for name in (*_metadata(episode.main), *response_fields(episode)):
         yield Loss("metadata_dropped", detail=name)
 

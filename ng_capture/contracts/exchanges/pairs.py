@@ -110,7 +110,7 @@ def left_out(episode: Episode, pair: Pair, *, own: bool = False, joined: bool = 
         yield Loss("reward_dropped")
     if _totals_lost(thread, pair):
         yield Loss("usage_dropped", detail="the totals")
-    yield from row_losses(episode)
+    yield from row_losses(episode, named=joined)
     names = [name for name, value in _unwritten(episode) if value and not (joined and name == "rollout_id")]
     if pair.answer is None and thread.agent.model and not (episode.request or {}).get("model"):
         names.append("model")
