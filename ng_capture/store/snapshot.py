@@ -5,6 +5,7 @@ from collections.abc import Callable
 from ng_capture.files.listing import RolloutFiles
 from ng_capture.files.names import CaptureName, FileKind, is_rollout_id, shown
 from ng_capture.files.reading import CaptureFile, Line
+from ng_capture.records.damage import kind_of_damage, opens_a_document
 from ng_capture.records.defects import Defect
 from ng_capture.records.json_text import BOM
 from ng_capture.records.lifecycle import NamedLine, StoreState, decode_call_lines, decode_state
@@ -127,10 +128,10 @@ class _Reader:
                 if not line.terminated:
                     self._note(Defect(reason="missing_newline"), name, line.number, line.offset)
             except Unreadable as error:
-                if nothing_read and _opens_a_document(line.data):
+                if nothing_read and opens_a_document(line.data):
                     self._note(Defect(reason="not_one_object_per_line"), name, line.number, line.offset)
                     break
-                self._note(_of_damage(error.defect, line), name, line.number, line.offset)
+                self._note(kind_of_damage(error.defect, line.data), name, line.number, line.offset)
             nothing_read = False
         return size
 
@@ -161,17 +162,3 @@ def _raw_call(line: Line) -> RawCall | None:
         return decode_raw_call(line.data, line.number, line.offset)
     except ValueError:
         raise Unreadable(Defect(reason="damaged_line")) from None
-
-
-def _of_damage(defect: Defect, line: Line) -> Defect:
-    """What kind of damage makes a line no JSON (reasons.md, Lines and files)."""
-    if defect.reason != "damaged_line":
-        return defect
-    if b"\0" in line.data:
-        return defect.at(reason="nul_bytes", count=line.data.count(b"\0"))
-    return defect if line.terminated else defect.at(reason="torn_tail")
-
-
-def _opens_a_document(data: bytes) -> bool:
-    """True if the first line is the start of one JSON text that goes on over the lines, or one array of records."""
-    return data.strip() == b"{" or data.lstrip().startswith(b"[")

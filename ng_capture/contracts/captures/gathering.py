@@ -22,6 +22,7 @@ from ng_capture.errors import SurroundingsError
 from ng_capture.files.listing import EVERYTHING, RolloutFiles, Selection, list_rollouts
 from ng_capture.files.names import FileKind, compression_of, parse_name, shown
 from ng_capture.files.reading import CaptureFile, Line
+from ng_capture.records.damage import kind_of_damage, opens_a_document
 from ng_capture.records.defects import Defect
 from ng_capture.records.json_text import BOM, decode_json
 from ng_capture.records.placing import Placer
@@ -197,30 +198,18 @@ def _read(file: CaptureFile, name: str, kind: FileKind, rollout: _Rollout) -> No
                 rollout.faults.append(fault_of(defect, family))
         except Unreadable as error:
             rollout.damaged[kind] += 1
-            if first and _opens_a_document(line.data):
+            if first and opens_a_document(line.data):
                 defect = Defect(reason="not_one_object_per_line", file=name, line=line.number)
                 rollout.faults.append(fault_of(defect, family))
                 return
-            rollout.faults.append(fault_of(damage(error.defect, line).at(file=name, line=line.number), family))
+            rollout.faults.append(
+                fault_of(kind_of_damage(error.defect, line.data).at(file=name, line=line.number), family)
+            )
         first = False
     if file.fault is not None:
         reason = "file_truncated" if file.fault.truncated else "damaged_line"
         rollout.damaged[kind] += 1
         rollout.faults.append(fault_of(Defect(reason=reason, file=name, line=file.fault.number), family))
-
-
-def damage(defect: Defect, line: Line) -> Defect:
-    """What kind of damage makes a line no JSON."""
-    if defect.reason != "damaged_line":
-        return defect
-    if b"\0" in line.data:
-        return defect.at(reason="nul_bytes", count=line.data.count(b"\0"))
-    return defect if line.terminated else defect.at(reason="torn_tail")
-
-
-def _opens_a_document(data: bytes) -> bool:
-    """True for the start of a text that goes on over the lines, or of one list of records."""
-    return data.strip() == b"{" or data.lstrip().startswith(b"[")
 
 
 class _Known(NamedTuple):
@@ -242,7 +231,9 @@ def _of_lines(source: Source) -> Iterator[Gathered | Refused]:
     for line in _lines_of(source, []):
         known = _known(line, stem)
         if known.rollout_id is None:
-            faults.append(fault_of(damage(Defect(reason="damaged_line"), line).at(line=line.number), "capture"))
+            faults.append(
+                fault_of(kind_of_damage(Defect(reason="damaged_line"), line.data).at(line=line.number), "capture")
+            )
             continue
         rollout = open_.setdefault(known.rollout_id, _Rollout(known.rollout_id))
         try:

@@ -11,6 +11,7 @@ from ng_capture.ingest.raw import RolloutClaim
 from ng_capture.ingest.sources.decoding import Noticed, decode_raw
 from ng_capture.ingest.sources.opening import SourceFile
 from ng_capture.ingest.sources.rollouts import option_claims
+from ng_capture.records.damage import kind_of_damage, opens_a_document
 from ng_capture.records.defects import Defect
 from ng_capture.records.json_text import BOM
 from ng_capture.records.token_entry import Unreadable
@@ -56,10 +57,10 @@ def each_line(file: SourceFile, decode: Callable[[Line], _Read]) -> Iterator[_Re
                 yield decode(line)
             except Unreadable as error:
                 place = error.defect.at(file=file.name, line=line.number, byte=line.offset)
-                if nothing_read and _opens_a_document(line.data):
+                if nothing_read and opens_a_document(line.data):
                     yield place.at(reason="not_one_object_per_line")
                     return
-                yield _kind_of_damage(place, line)
+                yield _of_damage(place, line.data)
             nothing_read = False
         yield from _fault(file, opened)
 
@@ -77,7 +78,7 @@ def whole_document(file: SourceFile) -> Iterator[JsonLine | Defect]:
     try:
         decoded = decode_raw(data.removeprefix(BOM))
     except ValueError:
-        yield _kind_of_damage(Defect(reason="damaged_line", file=file.name, line=1, byte=0), Line(1, 0, data + b"\n"))
+        yield _of_damage(Defect(reason="damaged_line", file=file.name, line=1, byte=0), data + b"\n")
         return
     values = decoded.value if isinstance(decoded.value, list) else [decoded.value]
     for number, value in enumerate(values, start=1):
@@ -106,22 +107,12 @@ def _json_line(file: SourceFile, line: Line) -> JsonLine:
     )
 
 
-def _kind_of_damage(place: Defect, line: Line) -> Defect:
-    """What kind of damage makes a line no JSON (reasons.md, Lines and files)."""
-    if place.reason != "damaged_line":
-        return place
-    named = _CALL.findall(line.data)
-    if len(named) == 1:
-        # the call whose record was cut: it is missed until it comes whole
+def _of_damage(place: Defect, data: bytes) -> Defect:
+    """What kind of damage it is, and the one call that is named in it: that is missed until it comes whole."""
+    named = _CALL.findall(data)
+    if place.reason == "damaged_line" and len(named) == 1:
         place = place.at(call=named[0].decode())
-    if b"\0" in line.data:
-        return place.at(reason="nul_bytes", count=line.data.count(b"\0"))
-    return place if line.terminated else place.at(reason="torn_tail")
-
-
-def _opens_a_document(data: bytes) -> bool:
-    """True if the first line is the start of one JSON text that goes on over the lines, or one array."""
-    return data.strip() == b"{" or data.lstrip().startswith(b"[")
+    return kind_of_damage(place, data)
 
 
 def _fault(file: SourceFile, opened: CaptureFile) -> Iterator[Defect]:
