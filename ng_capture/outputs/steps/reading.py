@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from ng_capture.files.listing import RolloutFiles
-from ng_capture.files.names import Compression, FileKind
-from ng_capture.files.reading import CaptureFile, Line
+from ng_capture.files.names import FileKind
+from ng_capture.files.reading import Line
+from ng_capture.outputs.raw_lines import raw_lines
 from ng_capture.outputs.steps.model_call import ModelCall, model_call_of
 from ng_capture.outputs.steps.said import ToolUse
 from ng_capture.outputs.steps.turn_rule import TurnRule
 from ng_capture.outputs.steps.turns import Asked, asked_in
-from ng_capture.records.json_text import BOM, decode_json
+from ng_capture.records.json_text import decode_json
 from ng_capture.records.raw_call import RawCall, raw_call_of
 from ng_capture.records.snapshot import Snapshot
 from ng_capture.verdicts.health.measures import merged_call
@@ -39,23 +40,15 @@ def read_calls(files: RolloutFiles, snapshot: Snapshot, how: HowToRead) -> Itera
     What was appended since is left out: both readings tell of the same lines. Raises SurroundingsError.
     """
     documents = {defect.file for defect in snapshot.defects if defect.reason == "not_one_object_per_line"}
-    sizes = {file.name: file.size for file in snapshot.files}
     index = 0
     for name in files.of_kind(FileKind.CAPTURE):
         if name.shown in documents:
             continue
-        size = sizes.get(name.shown, 0) if name.compression is Compression.NONE else None
-        with CaptureFile(files.path(name), name.compression) as file:
-            for line in file.lines():
-                if size is not None and line.offset + len(line.data) > size:
-                    break
-                data = line.data.removeprefix(BOM) if line.number == 1 else line.data
-                if not data or data.isspace():
-                    continue
-                read = _read(data, line, index, name.shown, how)
-                index += 1
-                if read is not None:
-                    yield read
+        for line in raw_lines(files, name, snapshot):
+            read = _read(line, index, name.shown, how)
+            index += 1
+            if read is not None:
+                yield read
 
 
 def once_each(calls: Iterable[ReadCall]) -> list[ReadCall]:
@@ -69,9 +62,9 @@ def once_each(calls: Iterable[ReadCall]) -> list[ReadCall]:
     return [_merged(same) for same in lines.values()]
 
 
-def _read(data: bytes, line: Line, index: int, file: str, how: HowToRead) -> ReadCall | None:
+def _read(line: Line, index: int, file: str, how: HowToRead) -> ReadCall | None:
     try:
-        value, _ = decode_json(data)
+        value, _ = decode_json(line.data)
     except ValueError:
         return None
     if not isinstance(value, dict):

@@ -5,13 +5,13 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ng_capture.files.listing import RolloutFiles
-from ng_capture.files.names import Compression, FileKind
-from ng_capture.files.reading import CaptureFile
+from ng_capture.files.names import FileKind
 from ng_capture.ingest.messages import ASSISTANT, Message, answer_message, request_messages
 from ng_capture.outputs.export.text.chat_form import tools_in_chat_form
 from ng_capture.outputs.export.text.unsaid import unsaid_in
+from ng_capture.outputs.raw_lines import raw_lines
 from ng_capture.records.assembling import assemble
-from ng_capture.records.json_text import BOM, decode_json, object_in, printable
+from ng_capture.records.json_text import decode_json, object_in, printable
 from ng_capture.records.snapshot import Snapshot
 from ng_capture.records.streams import stream_events
 
@@ -40,17 +40,10 @@ def read_talks(
     What was appended since `snapshot` was read is left out.
     """
     found: dict[str, Talk] = {}
-    sizes = {file.name: file.size for file in snapshot.files}
     for name in files.of_kind(FileKind.CAPTURE) if files is not None else ():
         assert files is not None
-        size = sizes.get(name.shown, 0) if name.compression is Compression.NONE else None
-        with CaptureFile(files.path(name), name.compression) as file:
-            for line in file.lines():
-                if size is not None and line.offset + len(line.data) > size:
-                    break
-                data = line.data.removeprefix(BOM) if line.number == 1 else line.data
-                if data.strip():
-                    _take(data, calls, ends, found)
+        for line in raw_lines(files, name, snapshot):
+            _take(line.data, calls, ends, found)
     return found
 
 
