@@ -3,7 +3,7 @@
 from ng_capture.contracts.atif.draft import Draft
 from ng_capture.contracts.atif.notes import AgentNotes, ToolNote, opened, sealed
 from ng_capture.contracts.atif.place import text_at
-from ng_capture.contracts.dialects.tools import definition_of
+from ng_capture.contracts.dialects.tools import in_chat_form
 from ng_capture.contracts.episode import Agent, Json, Tool
 from ng_capture.records.json_text import object_in, objects_in
 
@@ -64,14 +64,14 @@ def _noted(note: ToolNote, given: Tool | None) -> Tool:
     if given is not None and note.value is None:
         return Tool(given.name, _spelled(given.value, note.dialect), note.dialect)
     tool = Tool(_name(note.value or {}), note.value or {}, note.dialect, note.function)
-    return tool if given is None or _as_function(tool) == given.value else given
+    return tool if given is None or in_chat_form(tool) == given.value else given
 
 
 def _write_tools(tools: tuple[Tool, ...], draft: Draft, path: str) -> tuple[list[object], tuple[ToolNote, ...] | None]:
     """Definitions as Chat Completions have them, and notes on the tools where these do not tell all of them."""
     definitions, notes = list[object](), list[ToolNote]()
     for tool in tools:
-        value = tool.value if tool.function and tool.dialect == _OWN else _as_function(tool)
+        value = tool.value if tool.function and tool.dialect == _OWN else in_chat_form(tool)
         if value is None:
             draft.lose("tool_definition_not_function", f"{path}/tool_definitions", tool.name)
             notes.append(ToolNote(tool.dialect, dict(tool.value), function=False))
@@ -81,19 +81,6 @@ def _write_tools(tools: tuple[Tool, ...], draft: Draft, path: str) -> tuple[list
         notes.append(ToolNote(tool.dialect, None if same else dict(tool.value)))
     plain = all(note == ToolNote(_OWN) for note in notes)
     return definitions, None if plain else tuple(notes)
-
-
-def _as_function(tool: Tool) -> dict[str, object] | None:
-    definition = definition_of(tool)
-    if definition is None:
-        return None
-    fields = {
-        "name": definition.name,
-        "description": definition.description,
-        "parameters": definition.parameters,
-        "strict": definition.strict,
-    }
-    return {"type": "function", "function": {key: value for key, value in fields.items() if value is not None}}
 
 
 def _spelled(value: Json, dialect: str) -> Json:

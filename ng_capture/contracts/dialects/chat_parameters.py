@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ng_capture.contracts.dialects.tools import definition_of
+from ng_capture.contracts.dialects.tools import in_chat_form
 from ng_capture.contracts.episode import Json, Tool
 from ng_capture.records.json_text import object_in, objects_in
 
@@ -139,13 +139,4 @@ def written_tool(tool: Tool) -> Json | None:
         return tool.value
     if tool.dialect == "responses" and tool.value.get("type") == "custom":
         return {"type": "custom", "custom": {key: tool.value[key] for key in tool.value if key != "type"}}
-    definition = definition_of(tool)
-    if definition is None:
-        return None
-    told = {
-        "name": definition.name,
-        "description": definition.description,
-        "parameters": definition.parameters,
-        "strict": definition.strict,
-    }
-    return {"type": "function", "function": {key: value for key, value in told.items() if value is not None}}
+    return in_chat_form(tool)

@@ -29,3 +29,12 @@ def definition_of(tool: Tool) -> Definition | None:
         parameters=parameters if isinstance(parameters, dict) else None,
         strict=strict if isinstance(strict, bool) else None,
     )
+
+
+def in_chat_form(tool: Tool) -> Json | None:
+    """A function as chat and ATIF define it, without what is unknown; None for what is no function."""
+    definition = definition_of(tool)
+    if definition is None:
+        return None
+    told = msgspec.structs.asdict(definition)
+    return {"type": "function", "function": {key: value for key, value in told.items() if value is not None}}

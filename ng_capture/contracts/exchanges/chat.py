@@ -8,8 +8,8 @@ from ng_capture.contracts.dialects.chat_parameters import written_parameters, wr
 from ng_capture.contracts.dialects.chat_writing import Writing, usage_written
 from ng_capture.contracts.dialects.spelled import encode_spelled
 from ng_capture.contracts.episode import Episode, Json, Turn
-from ng_capture.contracts.exchanges.pairs import LEFT_OUT, finish_told, is_own, left_out, pair_of, threads_of
-from ng_capture.contracts.exchanges.reading import LINKING, Api, Document, pair_in
+from ng_capture.contracts.exchanges.pairs import WRITTEN, finish_told, is_own, left_out, pair_of, written_threads
+from ng_capture.contracts.exchanges.reading import GIVES, LINKING, Api, Document, pair_in
 from ng_capture.contracts.identity import made_id
 from ng_capture.contracts.interface import Contract, Feature, Head, Options, Reader, Writer, Written
 from ng_capture.contracts.losses import Loss
@@ -60,13 +60,7 @@ def _recognises(head: Head) -> bool:
 
 
 def _write(episode: Episode, options: Options) -> Written:
-    episodes, losses = threads_of(episode, options)
-    documents = list[bytes]()
-    for each in episodes:
-        document, found = _document(each, options)
-        documents.append(encode_spelled(document))
-        losses = (*losses, *found)
-    return Written(tuple(documents), losses)
+    return written_threads(episode, options, lambda each: _document(each, options))
 
 
 def _document(episode: Episode, options: Options) -> tuple[Json, list[Loss]]:
@@ -123,47 +117,20 @@ CHAT = Contract(
     reader=Reader(
         recognises=_recognises,
         read=_API.read,
-        gives=frozenset(
-            {
-                *(
-                    Feature.SYSTEM,
-                    Feature.DEVELOPER,
-                    Feature.REASONING,
-                    Feature.SUMMARIES,
-                    Feature.PARTS,
-                    Feature.MEDIA,
-                ),
-                *(Feature.OTHER_CONTENT, Feature.OTHER_ITEMS, Feature.ANY_ARGUMENTS, Feature.UNLINKED_RESULTS),
-                *(Feature.TOOLS, Feature.SERVER_TOOLS, Feature.TOKENS, Feature.USAGE, Feature.FINISH, Feature.REQUEST),
-                *(Feature.COPIED, Feature.REWARD, Feature.ROW, Feature.METADATA),
-            }
-        ),
+        gives=GIVES | {Feature.DEVELOPER, Feature.TOKENS},
         losses=frozenset({*LINKING, "choice_dropped", "think_tags_split", "stream_rebuilt"}),
     ),
     writer=Writer(
         write=_write,
         suffix=".chat.json",
         losses={
-            **LEFT_OUT,
+            **WRITTEN,
             "cache_write_dropped": Feature.CACHE_WRITES,
-            "call_id_unknown": None,
-            "content_type_unsupported": Feature.OTHER_CONTENT,
-            "developer_role": Feature.DEVELOPER,
             "is_error_dropped": Feature.FAILED_RESULTS,
-            "item_type_mapped": Feature.OTHER_ITEMS,
-            "link_ambiguous": Feature.UNLINKED_RESULTS,
-            "link_by_position": Feature.UNLINKED_RESULTS,
-            "media_omitted": Feature.MEDIA,
-            "no_model_call": Feature.NO_MODEL,
-            "output_unlinked": Feature.UNLINKED_RESULTS,
             "parts_flattened": Feature.SYSTEM,
             "reasoning_dropped": Feature.ENCRYPTED_REASONING,
-            "reasoning_segments_joined": Feature.SUMMARIES,
             "reasoning_signature_dropped": Feature.ENCRYPTED_REASONING,
-            "reasoning_summary_dropped": Feature.SUMMARIES,
-            "request_fields_dropped": Feature.REQUEST,
             "tokens_incomplete": Feature.TOKENS,
-            "tool_definition_not_function": Feature.SERVER_TOOLS,
         },
     ),
 )

@@ -6,10 +6,18 @@ from typing import Any
 from ng_capture.contracts.dialects.messages import MESSAGES as DIALECT
 from ng_capture.contracts.dialects.messages_parameters import written_parameters, written_tool
 from ng_capture.contracts.dialects.messages_writing import Writing, usage_written
-from ng_capture.contracts.dialects.spelled import encode_spelled, with_spelled_inputs
+from ng_capture.contracts.dialects.spelled import with_spelled_inputs
 from ng_capture.contracts.episode import Episode, Json
-from ng_capture.contracts.exchanges.pairs import LEFT_OUT, finish_told, is_own, left_out, pair_of, refusals, threads_of
-from ng_capture.contracts.exchanges.reading import LINKING, Api, Document, pair_in
+from ng_capture.contracts.exchanges.pairs import (
+    WRITTEN,
+    finish_told,
+    is_own,
+    left_out,
+    pair_of,
+    refusals,
+    written_threads,
+)
+from ng_capture.contracts.exchanges.reading import GIVES, LINKING, Api, Document, pair_in
 from ng_capture.contracts.interface import Contract, Feature, Head, Options, Reader, Writer, Written
 from ng_capture.contracts.losses import Loss
 from ng_capture.records.json_text import object_in, objects_in
@@ -57,13 +65,7 @@ def _has_marks(messages: object) -> bool:
 
 
 def _write(episode: Episode, options: Options) -> Written:
-    episodes, losses = threads_of(episode, options)
-    documents = list[bytes]()
-    for each in episodes:
-        document, found = _document(each)
-        documents.append(encode_spelled(document))
-        losses = (*losses, *found)
-    return Written(tuple(documents), losses)
+    return written_threads(episode, options, _document)
 
 
 def _document(episode: Episode) -> tuple[Json, list[Loss]]:
@@ -112,47 +114,20 @@ MESSAGES = Contract(
     reader=Reader(
         recognises=_recognises,
         read=_API.read,
-        gives=frozenset(
-            {
-                *(
-                    Feature.SYSTEM,
-                    Feature.REASONING,
-                    Feature.ENCRYPTED_REASONING,
-                    Feature.SIGNATURES,
-                    Feature.SUMMARIES,
-                ),
-                *(Feature.PARTS, Feature.MEDIA, Feature.OTHER_CONTENT, Feature.OTHER_ITEMS, Feature.ANY_ARGUMENTS),
-                *(Feature.UNLINKED_RESULTS, Feature.FAILED_RESULTS, Feature.TOOLS, Feature.SERVER_TOOLS, Feature.USAGE),
-                *(Feature.CACHE_WRITES, Feature.FINISH, Feature.REQUEST, Feature.COPIED, Feature.REWARD, Feature.ROW),
-                Feature.METADATA,
-            }
-        ),
+        gives=GIVES | {Feature.ENCRYPTED_REASONING, Feature.SIGNATURES, Feature.FAILED_RESULTS, Feature.CACHE_WRITES},
         losses=frozenset({*LINKING, "step_fields_dropped", "stream_rebuilt", "think_tags_split"}),
     ),
     writer=Writer(
         write=_write,
         suffix=".messages.json",
         losses={
-            **LEFT_OUT,
+            **WRITTEN,
             "arguments_not_object": Feature.ANY_ARGUMENTS,
-            "call_id_unknown": None,
-            "content_type_unsupported": Feature.OTHER_CONTENT,
-            "developer_role": Feature.DEVELOPER,
             "item_order_changed": Feature.SYSTEM,
-            "item_type_mapped": Feature.OTHER_ITEMS,
-            "link_ambiguous": Feature.UNLINKED_RESULTS,
-            "link_by_position": Feature.UNLINKED_RESULTS,
-            "media_omitted": Feature.MEDIA,
-            "no_model_call": Feature.NO_MODEL,
-            "output_unlinked": Feature.UNLINKED_RESULTS,
             "parts_flattened": Feature.OTHER_CONTENT,
             "reasoning_encrypted_opaque": Feature.ENCRYPTED_REASONING,
-            "reasoning_segments_joined": Feature.SUMMARIES,
-            "reasoning_summary_dropped": Feature.SUMMARIES,
-            "request_fields_dropped": Feature.REQUEST,
             "signature_unknown": Feature.REASONING,
             "tokens_dropped": Feature.TOKENS,
-            "tool_definition_not_function": Feature.SERVER_TOOLS,
         },
     ),
 )

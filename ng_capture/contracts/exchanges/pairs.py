@@ -1,14 +1,15 @@
 """An episode as a request and a response: what came before the last call, and what it answered (contracts.md 4)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from ng_capture.contracts.dialects.beside import fields_beside, fields_of_items, is_named
 from ng_capture.contracts.dialects.fields import is_refusal
 from ng_capture.contracts.dialects.finishes import Finish, finish_of
-from ng_capture.contracts.episode import Episode, ModelCall, Role, Thread, Turn
-from ng_capture.contracts.interface import Feature, Options
+from ng_capture.contracts.dialects.spelled import encode_spelled
+from ng_capture.contracts.episode import Episode, Json, ModelCall, Role, Thread, Turn
+from ng_capture.contracts.interface import Feature, Options, Written
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.unplaced import response_fields, row_losses
 from ng_capture.records.json_text import object_in
@@ -76,6 +77,19 @@ def threads_of(episode: Episode, options: Options) -> tuple[list[Episode], tuple
     if options.subagents or not embedded:
         return [episode, *embedded], ()
     return [episode], (Loss("subagent_dropped", count=len(embedded)),)
+
+
+def written_threads(
+    episode: Episode, options: Options, document: Callable[[Episode], tuple[Json, list[Loss]]]
+) -> Written:
+    """A document for each of `threads_of`, and what all of them lose."""
+    episodes, losses = threads_of(episode, options)
+    documents = list[bytes]()
+    for each in episodes:
+        told, found = document(each)
+        documents.append(encode_spelled(told))
+        losses = (*losses, *found)
+    return Written(tuple(documents), losses)
 
 
 def _embedded(thread: Thread) -> Iterator[Thread]:
@@ -194,3 +208,21 @@ LEFT_OUT: Mapping[str, Feature | None] = {
     "subagent_dropped": Feature.SUBAGENTS,
 }
 """The losses of `left_out` and `threads_of`, each with the feature without which it cannot happen."""
+
+WRITTEN: Mapping[str, Feature | None] = {
+    **LEFT_OUT,
+    "call_id_unknown": None,
+    "content_type_unsupported": Feature.OTHER_CONTENT,
+    "developer_role": Feature.DEVELOPER,
+    "item_type_mapped": Feature.OTHER_ITEMS,
+    "link_ambiguous": Feature.UNLINKED_RESULTS,
+    "link_by_position": Feature.UNLINKED_RESULTS,
+    "media_omitted": Feature.MEDIA,
+    "no_model_call": Feature.NO_MODEL,
+    "output_unlinked": Feature.UNLINKED_RESULTS,
+    "reasoning_segments_joined": Feature.SUMMARIES,
+    "reasoning_summary_dropped": Feature.SUMMARIES,
+    "request_fields_dropped": Feature.REQUEST,
+    "tool_definition_not_function": Feature.SERVER_TOOLS,
+}
+"""The losses that both APIs may report of what an episode holds."""

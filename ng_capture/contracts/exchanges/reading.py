@@ -11,12 +11,28 @@ from ng_capture.contracts.dialects.interface import Answered, Asked, Dialect
 from ng_capture.contracts.dialects.streamed import unstreamed
 from ng_capture.contracts.documents import Found, values_in
 from ng_capture.contracts.episode import Agent, Episode, Json, Thread, Turn
-from ng_capture.contracts.interface import Options, Read, Refused
+from ng_capture.contracts.interface import Feature, Options, Read, Refused
 from ng_capture.contracts.losses import Loss
 from ng_capture.contracts.rules import Fault
 from ng_capture.contracts.sources import Source
 from ng_capture.records.json_text import object_in, printable
 
+GIVES = frozenset(
+    {
+        *(Feature.SYSTEM, Feature.REASONING, Feature.SUMMARIES, Feature.PARTS, Feature.MEDIA, Feature.OTHER_CONTENT),
+        *(Feature.OTHER_ITEMS, Feature.ANY_ARGUMENTS, Feature.UNLINKED_RESULTS, Feature.TOOLS, Feature.SERVER_TOOLS),
+        *(
+            Feature.USAGE,
+            Feature.FINISH,
+            Feature.REQUEST,
+            Feature.COPIED,
+            Feature.REWARD,
+            Feature.ROW,
+            Feature.METADATA,
+        ),
+    }
+)
+"""What requests and responses of both APIs may hold."""
 LINKING = ("item_order_changed", "link_ambiguous", "link_by_position", "output_unlinked")
 """What linking results to calls may report."""
 
