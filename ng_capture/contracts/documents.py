@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from ng_capture.contracts.careful_json import read_carefully
 from ng_capture.contracts.rules import Fault, has_errors
 from ng_capture.contracts.sources import Source
 
@@ -42,13 +43,15 @@ def values_in(source: Source, contract: str) -> Iterator[Found]:
     if first is None:
         yield Found(None, source.document(contract).faults, None)
         return
-    whole = None if first.careful.read else source.document(contract)
-    if whole is not None and whole.read:
-        yield Found(whole.value, whole.faults, None, source.read())
-        return
-    if whole is not None and first.data.startswith(_STREAM):
-        yield _stream(source.read(), whole.faults)
-        return
+    if not first.careful.read:
+        data = source.read()
+        whole = read_carefully(data, contract)
+        if whole.read:
+            yield Found(whole.value, whole.faults, None, data)
+            return
+        if first.data.startswith(_STREAM):
+            yield _stream(data, whole.faults)
+            return
     yield Found(first.value, first.careful.faults, first.number, first.data)
     for line in lines:
         yield Found(line.value, line.careful.faults, line.number, line.data)

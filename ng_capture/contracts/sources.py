@@ -70,11 +70,11 @@ class Source:
 
     def read(self) -> bytes:
         """All bytes, decompressed; of a damaged compressed file those before the damage."""
+        if self.path is not None:
+            # the sources of a whole folder are known before the first is converted: kept, they would all be in memory
+            return b"".join(self._file_lines(self.path))
         if self._data is None:
-            if self.path is None:
-                self._data = sys.stdin.buffer.read()
-            else:
-                self._data = b"".join(self._file_lines(self.path))
+            self._data = sys.stdin.buffer.read()
         return self._data
 
     def document(self, contract: str) -> Careful:

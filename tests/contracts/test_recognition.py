@@ -1,7 +1,9 @@
 """What a source is, is told by what stands in it; a file that nobody knows is refused or passed over, never guessed."""
 
 import io
+import json
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -129,6 +131,19 @@ def test_standard_input_is_told_by_its_content(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "stdin", Stdin())
     found = recognise(["-"], None)
     assert names(found) == [("standard input", "gym")] and found.paths == []
+
+
+def test_what_was_looked_at_to_know_a_folder_is_not_kept(tmp_path: Path) -> None:
+    for number in range(20):
+        text = json.dumps(atif("x" * 100_000), indent=1)
+        (tmp_path / f"{number}.json").write_text(text)
+    tracemalloc.start()
+    try:
+        found = recognise([str(tmp_path)], None)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found.sources) == 20 and held < 1_000_000
 
 
 def test_a_path_that_is_not_there_is_wrong_use(tmp_path: Path) -> None:
