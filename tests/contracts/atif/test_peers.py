@@ -1,4 +1,4 @@
-"""What is written is accepted by the models that others publish."""
+"""What is written is accepted by the models that others publish; Harbor's needs an environment of its own (README)."""
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +9,7 @@ from tests.support.atif import Doc, documents, write_one
 from tests.support.atif_full import full_document
 from tests.support.episodes import episodes
 
-MODELS = {"atif": "atif", "nat.atif": "nvidia-nat-atif"}
+MODELS = {"atif": "atif", "nat.atif": "nvidia-nat-atif", "harbor.models.trajectories": "harbor"}
 small = settings(max_examples=30)
 
 
